@@ -1,0 +1,166 @@
+package config
+
+// Broker is an immutable snapshot of the broker's configuration. Code reads its typed fields; a dynamic change makes a new
+// snapshot (WithDynamic) and publishes the pointer. Fields are named after their Kafka key (message.max.bytes is
+// MessageMaxBytes); those that end in Ms, Seconds, Minutes or Bytes carry that unit. Where Kafka has the same setting at
+// several units (log.retention.hours, .minutes, .ms) only the Ms field exists, already resolved.
+type Broker struct {
+	// Node and roles.
+	NodeID                    int32
+	ProcessRoles              []string // "broker", "controller"
+	IsBroker, IsController    bool
+	BrokerRack                string // empty when unset
+	LogDirs                   []string
+	MetadataLogDir            string // where __cluster_metadata-0 lives; never empty
+	NumIOThreads              int
+	NumNetworkThreads         int
+	BackgroundThreads         int
+	NumRecoveryThreadsPerData int
+	RequestTimeoutMs          int64
+	AutoCreateTopicsEnable    bool
+	DeleteTopicEnable         bool
+	NumPartitions             int32
+	DefaultReplicationFactor  int16
+	ControlledShutdownEnable  bool
+
+	// Network.
+	Listeners                             []Listener // every listener, controller ones too
+	AdvertisedListeners                   []Listener // of the broker role; those derived from listeners when advertised.listeners is unset
+	AdvertisedListenersSet                bool       // whether advertised.listeners was given
+	ControllerListenerNames               []string
+	InterBrokerListenerName               string
+	InterBrokerSecurityProtocol           SecurityProtocol
+	SocketSendBufferBytes                 int // -1: the system's default
+	SocketReceiveBufferBytes              int // -1: the system's default
+	SocketRequestMaxBytes                 int
+	SocketListenBacklogSize               int
+	MaxConnections                        int
+	MaxConnectionsPerIP                   int
+	MaxConnectionsPerIPOverrides          map[string]int
+	MaxConnectionCreationRate             int   // a second
+	ConnectionsMaxIdleMs                  int64 // negative: never
+	ConnectionsMaxReauthMs                int64 // 0: never
+	ConnectionFailedAuthenticationDelayMs int64
+	QueuedMaxRequests                     int
+	QueuedMaxRequestBytes                 int64 // -1: unlimited
+	MaxRequestPartitionSizeLimit          int32
+
+	// Produce and fetch.
+	MessageMaxBytes                      int
+	MaxDecompressedMessageBytes          int
+	FetchMaxBytes                        int
+	MaxIncrementalFetchSessionCacheSlots int
+	CompressionType                      string
+	ProducerIDExpirationMs               int64
+	ProducerIDExpirationCheckIntervalMs  int64
+
+	// Log.
+	LogFlushSchedulerIntervalMs             int64
+	LogFlushOffsetCheckpointIntervalMs      int64
+	LogFlushStartOffsetCheckpointIntervalMs int64
+	LogRetentionCheckIntervalMs             int64
+	LogInitialTaskDelayMs                   int64
+	LogDirFailureTimeoutMs                  int64
+	LogCleanerEnable                        bool
+	LogCleanerThreads                       int
+	LogCleanerBackoffMs                     int64
+	LogCleanerDedupeBufferSize              int64 // bytes, over all cleaner threads
+	LogCleanerIOBufferSize                  int   // bytes, over all cleaner threads
+	LogCleanerIOBufferLoadFactor            float64
+	LogCleanerIOMaxBytesPerSecond           float64
+
+	// Replication.
+	ReplicaLagTimeMaxMs                      int64
+	ReplicaFetchMaxBytes                     int
+	ReplicaFetchMinBytes                     int
+	ReplicaFetchResponseMaxBytes             int
+	ReplicaFetchWaitMaxMs                    int64
+	ReplicaFetchBackoffMs                    int64
+	ReplicaSocketTimeoutMs                   int64
+	ReplicaHighWatermarkCheckpointIntervalMs int64
+	NumReplicaFetchers                       int
+	UncleanLeaderElectionEnable              bool
+	UncleanLeaderElectionIntervalMs          int64
+	AutoLeaderRebalanceEnable                bool
+	LeaderImbalanceCheckIntervalSeconds      int64
+	MinInsyncReplicas                        int
+
+	// Classic groups and offsets.
+	GroupMinSessionTimeoutMs           int64
+	GroupMaxSessionTimeoutMs           int64
+	GroupInitialRebalanceDelayMs       int64
+	GroupMaxSize                       int
+	GroupCoordinatorRebalanceProtocols []string
+	GroupCoordinatorAppendLingerMs     int64 // -1: adaptive
+	OffsetMetadataMaxBytes             int
+	OffsetsCommitTimeoutMs             int64
+	OffsetsLoadBufferSize              int // bytes
+	OffsetsRetentionMinutes            int64
+	OffsetsRetentionCheckIntervalMs    int64
+	OffsetsTopicNumPartitions          int32
+	OffsetsTopicReplicationFactor      int16
+	OffsetsTopicSegmentBytes           int
+	OffsetsTopicCompressionCodec       int
+
+	// Transactions.
+	TransactionMaxTimeoutMs                int64
+	TransactionalIDExpirationMs            int64
+	TransactionStateLogNumPartitions       int32
+	TransactionStateLogReplicationFactor   int16
+	TransactionStateLogMinISR              int
+	TransactionStateLogSegmentBytes        int
+	TransactionPartitionVerificationEnable bool
+
+	// Metadata quorum.
+	ControllerQuorumVoters                    []Voter
+	ControllerQuorumBootstrapServers          []string // host:port
+	ControllerQuorumElectionTimeoutMs         int64
+	ControllerQuorumFetchTimeoutMs            int64
+	ControllerQuorumElectionBackoffMaxMs      int64
+	ControllerQuorumRequestTimeoutMs          int64
+	ControllerQuorumRetryBackoffMs            int64
+	ControllerQuorumAppendLingerMs            int64
+	BrokerHeartbeatIntervalMs                 int64
+	BrokerSessionTimeoutMs                    int64
+	InitialBrokerRegistrationTimeoutMs        int64
+	MetadataLogMaxRecordBytesBetweenSnapshots int64
+	MetadataLogMaxSnapshotIntervalMs          int64
+	MetadataLogSegmentBytes                   int
+	MetadataLogSegmentMs                      int64
+	MetadataMaxRetentionBytes                 int64
+	MetadataMaxRetentionMs                    int64
+	MetadataMaxIdleIntervalMs                 int64
+
+	layers layers
+}
+
+// Topic is an immutable snapshot of one topic's configuration: its own overrides over the broker's values.
+type Topic struct {
+	CleanupPolicyCompact, CleanupPolicyDelete bool
+	CompressionType                           string // "producer" keeps the client's
+	CompressionGzipLevel                      int
+	CompressionLz4Level                       int
+	CompressionZstdLevel                      int
+	DeleteRetentionMs                         int64
+	FileDeleteDelayMs                         int64
+	FlushMessages                             int64
+	FlushMs                                   int64
+	IndexIntervalBytes                        int
+	MaxCompactionLagMs                        int64
+	MaxDecompressedMessageBytes               int
+	MaxMessageBytes                           int
+	MessageTimestampAfterMaxMs                int64
+	MessageTimestampBeforeMaxMs               int64
+	MessageTimestampLogAppendTime             bool // message.timestamp.type=LogAppendTime
+	MinCleanableDirtyRatio                    float64
+	MinCompactionLagMs                        int64
+	MinInsyncReplicas                         int
+	Preallocate                               bool
+	RetentionBytes                            int64 // -1: unlimited
+	RetentionMs                               int64 // -1: unlimited
+	SegmentBytes                              int
+	SegmentIndexBytes                         int
+	SegmentJitterMs                           int64
+	SegmentMs                                 int64
+	UncleanLeaderElectionEnable               bool
+}
