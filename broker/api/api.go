@@ -1,0 +1,53 @@
+// Package api holds one handler per Kafka API, the table that lists them, and the mapping from the errors of lower layers to Kafka's
+// codes. A handler validates, asks one domain function per item, and fills the response in request order; it owns no storage, takes no
+// locks and reads no config by its string key.
+package api
+
+import (
+	"context"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+	"go.uber.org/zap"
+
+	"sluice/broker/config"
+	"sluice/broker/fetchsession"
+	"sluice/broker/metrics"
+	"sluice/replication/metadata"
+)
+
+// Deps is what the handlers stand on. The interfaces are declared in the file of the handlers that use them; the root package wires
+// the concrete types. A field a handler needs and does not find here is added here.
+type Deps struct {
+	NodeID      metadata.BrokerID
+	Log         *zap.Logger
+	NowMs       func() int64                     // wall clock in milliseconds since 1970
+	Config      func() *config.Broker            // the snapshot in force
+	TopicConfig func(topic string) *config.Topic // the snapshot in force, broker defaults included
+	Metrics     *metrics.Broker
+
+	Controller Controller
+	Features   Features
+	Replicas   Replicas            // 00_produce.go
+	Sessions   *fetchsession.Cache // 01_fetch.go
+	Listeners  Listeners           // 03_metadata.go
+	Groups     Groups              // 08_offset_commit.go
+}
+
+// Controller is the cluster's truth: the newest image, and the way to change it.
+type Controller interface {
+	// Image is the newest metadata that this node has applied. It is immutable.
+	Image() *metadata.Image
+	// Do runs op on the controller machine and returns after its records are committed and Image shows them.
+	Do(ctx context.Context, op metadata.Op) (kmsg.Response, error)
+}
+
+// Handlers has one method per API, in the file NN_name.go.
+type Handlers struct {
+	Deps
+	table index
+}
+
+// New makes the handlers of table.go over deps.
+func New(deps Deps) *Handlers {
+	return &Handlers{Deps: deps, table: indexRows(rows)}
+}

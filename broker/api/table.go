@@ -1,0 +1,58 @@
+package api
+
+import (
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// rows is THE list of APIs: what is here is dispatched, advertised by ApiVersions, fuzzed and listed in docs/APIS.md. The versions are
+// inclusive and complete: a version that a handler does not serve whole is not in its row.
+var rows = []row{
+	//     key               min max  handler
+	route(kmsg.ApiVersions, 0, 5, (*Handlers).apiVersions),
+}
+
+// row is one API.
+type row struct {
+	key           int16
+	name          string
+	min, max      int16 // versions served, inclusive
+	advertisedMin int16 // lowest version named by ApiVersions; below min only where Apache Kafka does the same
+	newRequest    func() kmsg.Request
+	call          func(*Handlers, *Context, kmsg.Request) Reply
+}
+
+// route makes a row. The handler gets requests of its own type and of a version between min and max only.
+func route[Q kmsg.Request](key kmsg.Key, min, max int16, handler func(*Handlers, *Context, Q) Reply) row {
+	return row{
+		key: int16(key), name: key.Name(), min: min, max: max, advertisedMin: min,
+		newRequest: func() kmsg.Request { return kmsg.RequestForKey(int16(key)) },
+		call: func(h *Handlers, c *Context, request kmsg.Request) Reply {
+			return handler(h, c, request.(Q))
+		},
+	}
+}
+
+// advertisedFrom lets ApiVersions name a lower version than is served.
+func (r row) advertisedFrom(version int16) row {
+	r.advertisedMin = version
+	return r
+}
+
+// index finds rows by API key.
+type index []*row
+
+func indexRows(rows []row) index {
+	table := make(index, kmsg.MaxKey+1)
+	for i := range rows {
+		table[rows[i].key] = &rows[i]
+	}
+	return table
+}
+
+// find returns nil for a key that has no row.
+func (t index) find(key int16) *row {
+	if key < 0 || int(key) >= len(t) {
+		return nil
+	}
+	return t[key]
+}
