@@ -30,7 +30,8 @@ var edges = map[string][]string{
 	"replication/metadata":  {"internal/assert", "protocol/logrecord", "protocol/record", "protocol/uuid"},
 	"replication/partition": {"internal/assert", "protocol/record", "protocol/uuid"},
 
-	"broker/coordinator/group": {"internal/assert", "protocol/logrecord", "protocol/record", "protocol/uuid"},
+	"broker/coordinator/machine": {},
+	"broker/coordinator/group":   {"internal/assert", "broker/coordinator/machine", "protocol/logrecord", "protocol/record", "protocol/uuid"},
 
 	// L3: drivers
 	"replication/controller": {"internal/assert", "protocol/...", "replication/metadata", "replication/quorum", "storage/..."},
@@ -43,10 +44,10 @@ var edges = map[string][]string{
 	"broker/fetchsession": {"internal/assert", "protocol/uuid"},
 	"broker/metrics":      {"internal/assert"},
 	"broker/admin":        {},
-	"broker/coordinator":  {"internal/assert", "protocol/compress", "protocol/logrecord", "protocol/record"},
+	"broker/coordinator":  {"internal/assert", "broker/coordinator/machine", "protocol/compress", "protocol/logrecord", "protocol/record"},
 	"broker/api": {
 		"internal/assert", "protocol/...", "replication/metadata", "replication/partition", "storage/partlog", "storage/producer",
-		"broker/config", "broker/coordinator", "broker/coordinator/group", "broker/delayed", "broker/fetchsession", "broker/metrics", "broker/server",
+		"broker/config", "broker/coordinator", "broker/coordinator/group", "broker/coordinator/machine", "broker/delayed", "broker/fetchsession", "broker/metrics", "broker/server",
 	},
 
 	// L5: the composition root, the only place where concrete types meet
@@ -81,7 +82,7 @@ var modules = map[string][]string{
 var pure = []string{
 	"protocol/uuid", "protocol/frame", "protocol/record", "protocol/logrecord",
 	"replication/quorum", "replication/metadata", "replication/partition",
-	"broker/coordinator/group",
+	"broker/coordinator/group", "broker/coordinator/machine",
 }
 
 // wallClock lists the packages that may read the time. Everyone else is handed it, in milliseconds.
