@@ -19,7 +19,7 @@ func control(f *os.File, op func(fd int) error) error {
 	if err := conn.Control(func(fd uintptr) {
 		opErr = retryInterrupted(func() error { return op(int(fd)) })
 	}); err != nil {
-		return err
+		return os.ErrClosed // the only cause; package os keeps the error's own value to itself
 	}
 	return opErr
 }
