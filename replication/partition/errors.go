@@ -22,7 +22,9 @@ type Unknown struct {
 	Partition int32
 }
 
-func (e *Unknown) Error() string { return fmt.Sprintf("no replica of %s-%d here", e.Topic, e.Partition) }
+func (e *Unknown) Error() string {
+	return fmt.Sprintf("no replica of %s-%d here", e.Topic, e.Partition)
+}
 
 // FencedLeaderEpoch says that the asker works from an older leader epoch than the current one.
 type FencedLeaderEpoch struct{ Requested, Current record.LeaderEpoch }
@@ -58,7 +60,9 @@ type StorageOffline struct {
 	Err error
 }
 
-func (e *StorageOffline) Error() string { return fmt.Sprintf("log directory %s is offline: %v", e.Dir, e.Err) }
+func (e *StorageOffline) Error() string {
+	return fmt.Sprintf("log directory %s is offline: %v", e.Dir, e.Err)
+}
 func (e *StorageOffline) Unwrap() error { return e.Err }
 
 // OffsetOutOfRange says that an offset is not one that the asker may read or delete up to. LogStartOffset is inclusive,
