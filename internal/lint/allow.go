@@ -13,7 +13,7 @@ var edges = map[string][]string{
 	"protocol/uuid":      {},
 	"protocol/frame":     {"internal/assert"},
 	"protocol/compress":  {"internal/assert"},
-	"protocol/record":    {"internal/assert", "protocol/compress"},
+	"protocol/record":    {"internal/assert", "protocol/compress", "protocol/uuid"},
 	"protocol/logrecord": {"internal/assert", "protocol/record", "protocol/uuid"},
 
 	// L2: three islands; none imports another
