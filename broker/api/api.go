@@ -26,7 +26,7 @@ type Deps struct {
 	Metrics     *metrics.Broker
 
 	Controller Controller
-	Features   Features
+	Features   []metadata.Feature  // what this build can run
 	Replicas   Replicas            // 00_produce.go
 	Sessions   *fetchsession.Cache // 01_fetch.go
 	Listeners  Listeners           // 03_metadata.go

@@ -4,21 +4,27 @@ import (
 	"errors"
 
 	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
 	"go.uber.org/zap"
+
+	"sluice/replication/metadata"
 )
 
 // errorRows is THE mapping from errors of the lower layers to Kafka's codes. The first row that matches anywhere in the chain of wrapped
 // errors wins.
 var errorRows = []errorRow{
-	// is(partlog.ErrX, kerr.Y),                     a sentinel
-	// as[*partlog.OffsetOutOfRange](kerr.OffsetOutOfRange),  a type
-	// pick(func(e *record.Invalid) *kerr.Error {...}),      a type whose fields decide
+	// is(partlog.ErrX, kerr.Y),                               a sentinel
+	// as[*partlog.OffsetOutOfRange](kerr.OffsetOutOfRange),   a type
+	// pick(func(e *record.Invalid) *kerr.Error { … }),        a type whose fields decide
+	pickSaying(func(e *metadata.Error) (*kerr.Error, string) { return kerr.TypedErrorForCode(e.Code), e.Message }),
 }
 
 type errorRow struct {
 	// match returns nil when the row is not about err.
 	match func(err error) *kerr.Error
-	// about is a sentinel error, or a reflect.Type; errors_test.go compares it with what the lower layers export.
+	// message is what the client is told, when it is not the error's own text.
+	message func(err error) string
+	// about is a sentinel error, or an errorType; errors_test.go compares it with what the lower layers export.
 	about any
 }
 
@@ -48,45 +54,62 @@ func pick[E error](decide func(E) *kerr.Error) errorRow {
 	}}
 }
 
+// pickSaying is pick with a message of its own; an empty one leaves the message out.
+func pickSaying[E error](decide func(E) (code *kerr.Error, message string)) errorRow {
+	row := pick(func(e E) *kerr.Error {
+		code, _ := decide(e)
+		return code
+	})
+	row.message = func(err error) string {
+		var e E
+		errors.As(err, &e)
+		_, message := decide(e)
+		return message
+	}
+	return row
+}
+
 // errorType stands for the type E in a row.
 type errorType[E error] struct{}
 
-// lookup finds the Kafka error for err. An error of Kafka's own (kerr) stands for itself.
-func lookup(err error) (*kerr.Error, bool) {
-	var known *kerr.Error
-	if errors.As(err, &known) {
-		return known, true
-	}
+// lookup finds the row for err.
+func lookup(err error) (code *kerr.Error, row *errorRow) {
 	for i := range errorRows {
-		if known := errorRows[i].match(err); known != nil {
-			return known, true
+		if code := errorRows[i].match(err); code != nil {
+			return code, &errorRows[i]
 		}
 	}
-	return kerr.UnknownServerError, false
+	return nil, nil
 }
 
-// code is the Kafka code of err: 0 for nil, UNKNOWN_SERVER_ERROR when the table does not know it. Where a Context is at hand its method
-// of the same name is better, as it logs what the table does not know.
+// code is the Kafka code of err: 0 for nil, that of an error of kerr, UNKNOWN_SERVER_ERROR when the table does not know it. Where a
+// Context is at hand its method of the same name is better, as it logs what the table does not know.
 func code(err error) int16 {
-	if err == nil {
-		return 0
-	}
-	known, _ := lookup(err)
-	return known.Code
+	code, _ := errorFor(err)
+	return code
 }
 
-// errorFor is code with the message that goes beside it in responses that have one: the error's own text, nil for no error. The text of
-// an error that the table does not know stays in the log.
+// errorFor is code with the message that goes beside it in responses that have one: what the error itself says, nil for no error or no
+// message. The text of an error that the table does not know stays in the log.
 func errorFor(err error) (int16, *string) {
 	if err == nil {
 		return 0, nil
 	}
-	known, ok := lookup(err)
-	message := known.Description
-	if ok {
-		message = err.Error()
+	code, row := lookup(err)
+	if row == nil {
+		if !errors.As(err, &code) {
+			code = kerr.UnknownServerError
+		}
+		return code.Code, &code.Description
 	}
-	return known.Code, &message
+	message := err.Error()
+	if row.message != nil {
+		message = row.message(err)
+	}
+	if message == "" {
+		return code.Code, nil
+	}
+	return code.Code, &message
 }
 
 // code is the function of the same name, and logs an error that the table does not know.
@@ -102,11 +125,12 @@ func (c *Context) errorFor(err error) (int16, *string) {
 }
 
 func (c *Context) logUnknown(err error) {
-	if err == nil {
+	if err == nil || c.handlers == nil {
 		return
 	}
-	if _, ok := lookup(err); !ok {
-		c.handlers.Log.Error("unexpected error while serving a request", zap.Error(err),
-			zap.Int16("api", c.Key), zap.Int16("version", c.Version), zap.String("client", c.ClientID))
+	if _, row := lookup(err); row != nil || errors.As(err, new(*kerr.Error)) {
+		return
 	}
+	c.handlers.Log.Error("unexpected error while serving a request", zap.Error(err), zap.String("api", kmsg.NameForKey(c.Key)),
+		zap.Int16("version", c.Version), zap.String("client", c.ClientID))
 }

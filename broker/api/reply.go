@@ -64,5 +64,3 @@ func (c *Context) PendingReply() (reply Reply, complete func(Reply)) {
 	pending := c.Request.Pending()
 	return Reply{kind: replyPending, pending: pending}, func(r Reply) { c.complete(pending, r) }
 }
-
-func (c *Context) complete(pending *server.Pending, r Reply) { panic("not written yet") }
