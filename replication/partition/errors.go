@@ -65,6 +65,25 @@ func (e *StorageOffline) Error() string {
 }
 func (e *StorageOffline) Unwrap() error { return e.Err }
 
+// StorageFull says that a write failed for want of space. The log directory stays in use: reading goes on, and so does writing once there
+// is space again.
+type StorageFull struct {
+	Dir string
+	Err error
+}
+
+func (e *StorageFull) Error() string {
+	return fmt.Sprintf("log directory %s is full: %v", e.Dir, e.Err)
+}
+func (e *StorageFull) Unwrap() error { return e.Err }
+
+// DeletionRefused says that the topic's cleanup.policy does not let records be deleted on request.
+type DeletionRefused struct{ Topic string }
+
+func (e *DeletionRefused) Error() string {
+	return fmt.Sprintf("records of %s cannot be deleted: its cleanup.policy has no delete", e.Topic)
+}
+
 // OffsetOutOfRange says that an offset is not one that the asker may read or delete up to. LogStartOffset is inclusive,
 // UpTo exclusive.
 type OffsetOutOfRange struct{ Requested, LogStartOffset, UpTo int64 }

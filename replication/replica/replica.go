@@ -1,6 +1,10 @@
 package replica
 
 import (
+	"errors"
+	"sync"
+	"sync/atomic"
+
 	"sluice/protocol/record"
 	"sluice/protocol/uuid"
 	"sluice/replication/partition"
@@ -9,72 +13,201 @@ import (
 )
 
 // Replica is this broker's copy of one partition. All methods may be called from any goroutine.
-type Replica struct{}
+//
+// Whoever appends, or changes the replica's role, does so in its own goroutine while holding the writer: there is no goroutine for a
+// partition, and so none to wake. Readers take no lock; they work on the published role and high watermark.
+type Replica struct {
+	set     *Set
+	serial  uint64
+	topic   string
+	topicID uuid.UUID
+	index   int32
+	dir     *directory
+	log     *partlog.Log
+
+	config        atomic.Pointer[TopicConfig]
+	role          atomic.Pointer[role]
+	highWatermark atomic.Int64 // copy of the state's, for readers
+
+	writer struct {
+		sync.Mutex
+		state *partition.State
+	}
+	// flush lets writers whose records must be on the disk before they are acknowledged share one sync.
+	flush     sync.Mutex
+	listeners listeners
+}
+
+// role is what readers need to know of the replica's part in the cluster. It is immutable.
+type role struct {
+	leader           partition.BrokerID
+	leaderEpoch      record.LeaderEpoch
+	epochStartOffset int64
+	gone             error // the replica is deleted or its storage offline: the error for whoever asks
+}
 
 // Serial identifies the replica in this process; a topic that is deleted and created again has another.
-func (r *Replica) Serial() uint64 { panic("not written yet") }
+func (r *Replica) Serial() uint64 { return r.serial }
 
 // Topic is the topic's name.
-func (r *Replica) Topic() string { panic("not written yet") }
+func (r *Replica) Topic() string { return r.topic }
 
 // TopicID is the topic's id.
-func (r *Replica) TopicID() uuid.UUID { panic("not written yet") }
+func (r *Replica) TopicID() uuid.UUID { return r.topicID }
 
 // Index is the partition's number.
-func (r *Replica) Index() int32 { panic("not written yet") }
+func (r *Replica) Index() int32 { return r.index }
 
 // Leader returns the leader's id and epoch, partition.NoBroker when there is none.
-func (r *Replica) Leader() (partition.BrokerID, record.LeaderEpoch) { panic("not written yet") }
+func (r *Replica) Leader() (partition.BrokerID, record.LeaderEpoch) {
+	now := r.role.Load()
+	return now.leader, now.leaderEpoch
+}
+
+// Gone is nil as long as the replica can be used, else why it cannot: *partition.Unknown after its deletion, *partition.StorageOffline.
+func (r *Replica) Gone() error { return r.role.Load().gone }
+
+// HighWatermark is the end of what is committed, exclusive.
+func (r *Replica) HighWatermark() int64 { return r.highWatermark.Load() }
+
+// LastStableOffset is the end of what read_committed readers see, exclusive.
+func (r *Replica) LastStableOffset() int64 { return r.log.LastStableOffset(r.highWatermark.Load()) }
+
+// LogStartOffset is the first offset of the log, inclusive.
+func (r *Replica) LogStartOffset() int64 { return r.log.LogStartOffset() }
+
+// LogEndOffset is the offset of the next record, exclusive end of the log.
+func (r *Replica) LogEndOffset() int64 { return r.log.LogEndOffset() }
+
+// SizeBytes is the size of the log on the disk.
+func (r *Replica) SizeBytes() int64 { return r.log.SizeBytes() }
 
 // Append appends one validated batch as the leader. It returns once the batch is in the log (and flushed, where the topic says so before
 // the acknowledgement); whether it is committed shows in the result's high watermark. b is patched in place and free again on return.
 func (r *Replica) Append(b record.Batch, q partition.AppendQuery, origin partlog.Origin, nowMs int64) (partition.AppendResult, error) {
-	panic("not written yet")
+	config := r.config.Load()
+	result, err := r.append(b, q, origin, config, nowMs)
+	if err != nil {
+		return result, r.check(err)
+	}
+	if flushesFirst(config) && !result.Duplicate {
+		if err := r.flushTo(result.LastOffset + 1); err != nil {
+			return result, r.check(err)
+		}
+		r.advance(config, nowMs)
+		result.HighWatermark = r.highWatermark.Load()
+	}
+	r.changed()
+	return result, nil
 }
 
-// Read finds the batches that q asks for. The slice must be closed.
-func (r *Replica) Read(q partition.ReadQuery) (partition.ReadResult, partlog.Slice, error) {
-	panic("not written yet")
+func (r *Replica) append(b record.Batch, q partition.AppendQuery, origin partlog.Origin, config *TopicConfig, nowMs int64) (partition.AppendResult, error) {
+	r.writer.Lock()
+	defer r.writer.Unlock()
+	if err := r.role.Load().gone; err != nil {
+		return partition.AppendResult{}, err
+	}
+	state := r.writer.state
+	if err := state.CheckAppend(q, config.MinInSyncReplicas); err != nil {
+		return partition.AppendResult{}, err
+	}
+	epoch := state.Registration().LeaderEpoch
+	info, err := r.log.AppendAsLeader(b, epoch, origin, nowMs)
+	if err != nil {
+		return partition.AppendResult{}, err
+	}
+	if !flushesFirst(config) {
+		r.advanceLocked(config, nowMs)
+	}
+	return partition.AppendResult{
+		BaseOffset: info.BaseOffset, LastOffset: info.LastOffset,
+		LogAppendTimeMs: info.LogAppendTimeMs, LogStartOffset: info.LogStartOffset,
+		LeaderEpoch: epoch, HighWatermark: state.HighWatermark(), Duplicate: info.Duplicate,
+	}, nil
 }
 
-// HighWatermark is the end of what is committed, exclusive.
-func (r *Replica) HighWatermark() int64 { panic("not written yet") }
-
-// LastStableOffset is the end of what read_committed readers see, exclusive.
-func (r *Replica) LastStableOffset() int64 { panic("not written yet") }
-
-// LogStartOffset is the first offset of the log, inclusive.
-func (r *Replica) LogStartOffset() int64 { panic("not written yet") }
-
-// LogEndOffset is the offset of the next record, exclusive end of the log.
-func (r *Replica) LogEndOffset() int64 { panic("not written yet") }
-
-// AbortedTransactions lists the aborted transactions that touch the offsets from (inclusive) to upTo (exclusive).
-func (r *Replica) AbortedTransactions(from, upTo int64) []partlog.AbortedTransaction {
-	panic("not written yet")
+// Committed tells, for a batch that was appended with acks=all, whether its offsets (end exclusive) are committed, and then whether by as many replicas
+// as the topic asks for. It fails when this broker does not lead any more.
+func (r *Replica) Committed(endOffset int64) (bool, error) {
+	now := r.role.Load()
+	if now.gone != nil {
+		return false, now.gone
+	}
+	if err := partition.CheckLeader(r.set.nodeID(), now.leader, now.leaderEpoch, record.NoLeaderEpoch); err != nil {
+		return false, err
+	}
+	if r.highWatermark.Load() < endOffset {
+		return false, nil
+	}
+	r.writer.Lock()
+	defer r.writer.Unlock()
+	return true, r.writer.state.CheckCommitted(r.config.Load().MinInSyncReplicas)
 }
 
-// ListOffset answers a search by time, or one of the special timestamps of ListOffsets (-1, -2, -3, -4, -5).
-func (r *Replica) ListOffset(timestampMs int64, isolation partition.Isolation, leaderEpoch record.LeaderEpoch) (partition.TimestampOffset, error) {
-	panic("not written yet")
+// flushesFirst says whether records must be on the disk before they are acknowledged: flush.messages=1. Any larger interval leaves some
+// records unflushed anyway, and is the log's own business.
+func flushesFirst(c *TopicConfig) bool { return c.Log.FlushMessages <= 1 }
+
+// flushTo makes everything below endOffset durable. Writers that come while a flush is under way wait for it and then share the next.
+func (r *Replica) flushTo(endOffset int64) error {
+	r.flush.Lock()
+	defer r.flush.Unlock()
+	if r.log.RecoveryPoint() >= endOffset {
+		return nil
+	}
+	if err := r.dir.dir.SyncCreated(); err != nil {
+		return &partlog.Fault{Op: "flush", Path: r.dir.Path(), Err: err}
+	}
+	return r.log.Flush()
 }
 
-// EndOffsetForEpoch returns the largest epoch of the log that is not above epoch, and where it ends.
-func (r *Replica) EndOffsetForEpoch(leaderEpoch, epoch record.LeaderEpoch) (partition.EpochEnd, error) {
-	panic("not written yet")
+func (r *Replica) advance(config *TopicConfig, nowMs int64) {
+	r.writer.Lock()
+	defer r.writer.Unlock()
+	r.advanceLocked(config, nowMs)
 }
 
-// DeleteRecords moves the log start to offset, -1 meaning the high watermark, and returns the low watermark of all replicas in sync,
-// and the offset that this must reach.
-func (r *Replica) DeleteRecords(offset, nowMs int64) (lowWatermark, wanted int64, err error) {
-	panic("not written yet")
+// advanceLocked lets the high watermark follow the log end; where records must be flushed first, the end of what is flushed.
+func (r *Replica) advanceLocked(config *TopicConfig, nowMs int64) {
+	end := r.log.LogEndOffset()
+	if flushesFirst(config) {
+		end = r.log.RecoveryPoint()
+	}
+	if r.writer.state.AdvanceHighWatermark(end, config.MinInSyncReplicas, nowMs, r.set.options.Broker().ReplicaLagTimeMaxMs) {
+		r.highWatermark.Store(r.writer.state.HighWatermark())
+	}
 }
 
-// LowWatermark is the smallest log start offset of the live replicas.
-func (r *Replica) LowWatermark() int64 { panic("not written yet") }
+// changed tells those who wait that the replica has changed. It is called without the writer.
+func (r *Replica) changed() {
+	r.listeners.tell(&r.highWatermark)
+	r.set.options.Changed(r.serial)
+}
+
+// OnCommit calls f with each new high watermark, ascending, in the goroutine that moved it, until stop is called. f must not block nor append.
+func (r *Replica) OnCommit(f func(highWatermark int64)) (stop func()) { return r.listeners.add(f) }
 
 // ActiveProducers lists the producers whose sequences the log remembers, by id.
-func (r *Replica) ActiveProducers(nowMs int64) ([]producer.State, error) { panic("not written yet") }
+func (r *Replica) ActiveProducers(nowMs int64) ([]producer.State, error) {
+	if err := r.Gone(); err != nil {
+		return nil, err
+	}
+	return r.log.ActiveProducers(nowMs), nil
+}
 
-// OnCommit calls f with each new high watermark, in the goroutine that moved it, until stop is called. f must not block nor append.
-func (r *Replica) OnCommit(f func(highWatermark int64)) (stop func()) { panic("not written yet") }
+// check looks at an error of the log before it is handed on: a fault takes the log directory offline, and what came from a replica that is
+// gone by now is told so.
+func (r *Replica) check(err error) error {
+	if gone := r.Gone(); gone != nil {
+		return gone
+	}
+	var fault *partlog.Fault
+	if !errors.As(err, &fault) {
+		return err
+	}
+	if outOfSpace(fault) {
+		return &partition.StorageFull{Dir: r.dir.Path(), Err: fault}
+	}
+	r.set.fail(r.dir, fault)
+	return r.Gone()
+}

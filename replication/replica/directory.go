@@ -1,0 +1,128 @@
+package replica
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"sync/atomic"
+	"syscall"
+
+	"go.uber.org/zap"
+
+	"sluice/protocol/uuid"
+	"sluice/replication/metadata"
+	"sluice/replication/partition"
+	"sluice/storage/logdir"
+)
+
+// offsets is the content of a checkpoint file.
+type offsets = map[logdir.TopicPartition]int64
+
+// directory is one log directory as the set uses it.
+type directory struct {
+	dir     *logdir.Dir
+	planned int                                 // replicas in it, for choosing the emptiest; Apply's alone
+	present map[logdir.TopicPartition]uuid.UUID // when opened; zero where the folder does not say which topic it is of
+	offline atomic.Pointer[partition.StorageOffline]
+
+	// What the checkpoint files hold, so that an idle broker does not write them over and over; the background jobs' alone.
+	written map[string]offsets
+}
+
+func newDirectory(dir *logdir.Dir) *directory {
+	d := &directory{dir: dir, present: map[logdir.TopicPartition]uuid.UUID{}, written: map[string]offsets{}}
+	for _, p := range dir.Partitions() {
+		if p.Kind == logdir.Current {
+			d.present[p.TopicPartition] = p.TopicID
+		}
+	}
+	if err := dir.Failure(); err != nil {
+		d.goOffline(err)
+	}
+	return d
+}
+
+// Path is the directory.
+func (d *directory) Path() string { return d.dir.Path() }
+
+// offlineError is nil while the directory works.
+func (d *directory) offlineError() error {
+	if err := d.offline.Load(); err != nil {
+		return err
+	}
+	return nil
+}
+
+// goOffline reports whether the directory worked until now.
+func (d *directory) goOffline(err error) bool {
+	if !d.offline.CompareAndSwap(nil, &partition.StorageOffline{Dir: d.Path(), Err: err}) {
+		return false
+	}
+	d.dir.Fail(err)
+	return true
+}
+
+// outOfSpace tells a full disk, which passes, from a broken one.
+func outOfSpace(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+}
+
+// holds reports whether the directory had the partition's log when it was opened.
+func (d *directory) holds(tp logdir.TopicPartition, id uuid.UUID) bool {
+	found, ok := d.present[tp]
+	return ok && (found == id || found.IsZero())
+}
+
+// checkpoints is what the directory's files said about one log when it was opened.
+type checkpoints struct {
+	logStartOffset, recoveryPoint, highWatermark int64
+	clean                                        bool
+}
+
+func (d *directory) found(tp logdir.TopicPartition) checkpoints {
+	return checkpoints{
+		logStartOffset: d.dir.LogStartOffsets()[tp], recoveryPoint: d.dir.RecoveryPoints()[tp], highWatermark: d.dir.HighWatermarks()[tp],
+		clean: d.dir.CleanShutdown(),
+	}
+}
+
+// setStraysAside renames what the directories hold and the metadata does not give to this broker. It is kept for its owner to decide about.
+func (s *Set) setStraysAside(image *metadata.Image) {
+	for _, d := range s.dirs {
+		if d.offlineError() != nil {
+			continue
+		}
+		for _, p := range d.dir.Partitions() {
+			if p.Kind != logdir.Current || s.assigned(image, p) {
+				continue
+			}
+			path, err := d.dir.MarkStray(p.TopicPartition)
+			if err != nil {
+				s.fail(d, err)
+				break
+			}
+			delete(d.present, p.TopicPartition)
+			s.options.Log.Warn("a partition on the disk is not of a topic that exists, or not this broker's: set aside",
+				zap.Stringer("partition", p.TopicPartition), zap.Stringer("topic_id", p.TopicID), zap.String("folder", path))
+		}
+	}
+}
+
+// assigned reports whether the metadata gives a partition on the disk to this broker.
+func (s *Set) assigned(image *metadata.Image, p logdir.Partition) bool {
+	t, ok := image.Topic(p.Topic)
+	return ok && (t.ID == p.TopicID || p.TopicID.IsZero()) && int(p.Partition) < len(t.Partitions) &&
+		slices.Contains(t.Partitions[p.Partition].Replicas, s.options.NodeID)
+}
+
+// checkpoint writes one offset of every log of the directory, if any of them differs from what was written last.
+func (d *directory) checkpoint(name string, next offsets, write func(offsets) error) error {
+	if before, ok := d.written[name]; ok && maps.Equal(before, next) {
+		return nil
+	}
+	if err := write(next); err != nil {
+		return err
+	}
+	d.written[name] = next
+	return nil
+}
