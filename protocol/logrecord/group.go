@@ -1,12 +1,11 @@
 package logrecord
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
-
-	"sluice/internal/assert"
 )
 
 // The types of records in __consumer_offsets that this package knows: the version at the start of a key tells them apart.
@@ -17,15 +16,14 @@ const (
 	KeyGroupMetadata      int16 = 2
 )
 
-// Newest versions of the values, and the ones that are written: Kafka 4.4 writes the oldest version that holds all fields,
-// so that an older broker can read the log after a downgrade.
 const (
-	maxOffsetCommitValue   int16 = 4
-	maxGroupMetadataValue  int16 = 4
-	offsetCommitWritten    int16 = 3
-	offsetCommitExpires    int16 = 1
-	offsetCommitHasTopicID int16 = 4
-	groupMetadataWritten   int16 = 3
+	// maxOffsetCommitValue and maxGroupMetadataValue are the newest versions of the values.
+	maxOffsetCommitValue  int16 = 4
+	maxGroupMetadataValue int16 = 4
+	// expiringOffsetCommitValue is the one version that has an expiry.
+	expiringOffsetCommitValue int16 = 1
+	// writtenGroupMetadataValue is what Kafka 4.4 writes: nothing in version 4 is worth a downgrade that fails.
+	writtenGroupMetadataValue int16 = 3
 )
 
 // GroupKey is the key of a record in __consumer_offsets.
@@ -81,25 +79,71 @@ func AppendGroupMetadataKey(dst []byte, group string) []byte {
 }
 
 // ParseOffsetCommitValue reads a committed offset, in any version. Fields that the version lacks have Kafka's defaults:
-// -1 for the leader epoch and the expiry.
+// -1 for the leader epoch and for the expiry. The result shares no memory with value.
 func ParseOffsetCommitValue(value []byte) (kmsg.OffsetCommitValue, error) {
-	panic("not written yet")
+	var v kmsg.OffsetCommitValue
+	if err := checkValueVersion(value, maxOffsetCommitValue); err != nil {
+		return v, fmt.Errorf("offset commit value: %w", err)
+	}
+	if err := v.ReadFrom(value); err != nil {
+		return v, fmt.Errorf("offset commit value of version %d: %w", v.Version, err)
+	}
+	if v.Version < 3 {
+		v.LeaderEpoch = -1
+	}
+	if v.Version != expiringOffsetCommitValue {
+		v.ExpireTimestamp = -1
+	}
+	return v, nil
 }
 
 // AppendOffsetCommitValue appends a committed offset, in the version that Kafka chooses for its fields (v.Version is
-// ignored): 1 with an expiry (ExpireTimestamp other than -1), 4 with a topic id, otherwise 3.
+// ignored): 1 with an expiry (ExpireTimestamp above 0), otherwise 4, the one with a topic id.
 func AppendOffsetCommitValue(dst []byte, v kmsg.OffsetCommitValue) []byte {
-	panic("not written yet")
+	v.Version = maxOffsetCommitValue
+	if v.ExpireTimestamp > 0 {
+		v.Version = expiringOffsetCommitValue
+	}
+	return v.AppendTo(dst)
 }
 
 // ParseGroupMetadataValue reads the state of a classic group, in any version. Fields that the version lacks have Kafka's
-// defaults: -1 for the rebalance timeout and the state timestamp.
+// defaults: -1 for the time of the last state change, and for a rebalance timeout. Members' subscriptions and
+// assignments are copies: the result shares no memory with value.
 func ParseGroupMetadataValue(value []byte) (kmsg.GroupMetadataValue, error) {
-	panic("not written yet")
+	var v kmsg.GroupMetadataValue
+	if err := checkValueVersion(value, maxGroupMetadataValue); err != nil {
+		return v, fmt.Errorf("group metadata value: %w", err)
+	}
+	if err := v.ReadFrom(value); err != nil {
+		return v, fmt.Errorf("group metadata value of version %d: %w", v.Version, err)
+	}
+	if v.Version < 2 {
+		v.CurrentStateTimestamp = -1
+	}
+	for i := range v.Members {
+		m := &v.Members[i]
+		if v.Version < 1 {
+			m.RebalanceTimeoutMillis = -1
+		}
+		m.Subscription = bytes.Clone(m.Subscription)
+		m.Assignment = bytes.Clone(m.Assignment)
+	}
+	return v, nil
 }
 
-// AppendGroupMetadataValue appends the state of a classic group in the version that Kafka writes (v.Version is ignored).
+// AppendGroupMetadataValue appends the state of a classic group in the version that Kafka writes, 3 (v.Version is ignored).
 func AppendGroupMetadataValue(dst []byte, v kmsg.GroupMetadataValue) []byte {
-	assert.That(groupMetadataWritten <= maxGroupMetadataValue, "group metadata version")
-	panic("not written yet")
+	v.Version = writtenGroupMetadataValue
+	return v.AppendTo(dst)
+}
+
+func checkValueVersion(value []byte, max int16) error {
+	if len(value) < 2 {
+		return fmt.Errorf("%d bytes are too few for a version", len(value))
+	}
+	if version := int16(binary.BigEndian.Uint16(value)); version < 0 || version > max {
+		return fmt.Errorf("unknown version %d", version)
+	}
+	return nil
 }

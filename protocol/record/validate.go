@@ -1,6 +1,7 @@
 package record
 
 import (
+	"encoding/binary"
 	"fmt"
 
 	"sluice/protocol/compress"
@@ -81,9 +82,143 @@ func invalid(kind Kind, format string, args ...any) *Invalid {
 	return &Invalid{Kind: kind, Message: fmt.Sprintf(format, args...)}
 }
 
+// maxRecordErrors bounds how many bad records of a batch are told one by one: a batch of the default size could hold
+// more than a hundred thousand.
+const maxRecordErrors = 10_000
+
+const (
+	faultRemaining = "bytes are left over behind the last record"
+	faultOffsets   = "offsets of the records are not consecutive"
+)
+
 // Validate checks the records of one partition in a Produce request, which must be one batch, against the rules, and
 // makes it ready to be appended: maximum timestamp and timestamp type are set, it is recompressed if the topic wants so.
 // b is changed in place. The error is an *Invalid.
+//
+// It refuses what Apache Kafka refuses, with the same code, but for this: records whose offsets are not consecutive,
+// which Kafka stores if they are not compressed, and compressed bytes that do not decompress, for which Kafka answers
+// UNKNOWN_SERVER_ERROR, are INVALID_RECORD; a codec that does not exist is UNSUPPORTED_COMPRESSION_TYPE.
 func Validate(b []byte, r Rules) (Validated, error) {
-	panic("not written yet")
+	batch, refused := onlyBatch(b, r)
+	if refused == nil {
+		refused = checkHeader(batch, r)
+	}
+	if refused != nil {
+		return Validated{}, refused
+	}
+	if r.Origin == Replication {
+		return Validated{Batch: batch, MaxTimestampMs: batch.MaxTimestamp()}, nil
+	}
+	w := walk{batch: batch, rules: r, maxTimestamp: NoTimestamp}
+	w.prepare()
+	codec, target := batch.Codec(), batch.Codec()
+	if r.Compression.Recompress && !(codec == compress.None && batch.IsControl()) {
+		target = r.Compression.Codec
+	}
+	switch {
+	case codec != target:
+		if batch, refused = w.recompress(target); refused != nil {
+			return Validated{}, refused
+		}
+	case codec == compress.None:
+		refused = w.plain(batch.payload())
+	default:
+		refused = w.compressed()
+	}
+	if refused == nil {
+		refused = w.verdict()
+	}
+	if refused != nil {
+		return Validated{}, refused
+	}
+	v := Validated{Batch: batch, Recompressed: codec != target, MaxTimestampMs: w.maxTimestamp, OffsetOfMaxTimestampDelta: int64(w.maxAt)}
+	if r.TimestampType == LogAppendTime {
+		v.MaxTimestampMs, v.OffsetOfMaxTimestampDelta = r.NowMs, 0
+	}
+	batch.setMaxTimestamp(r.TimestampType, v.MaxTimestampMs)
+	return v, nil
+}
+
+// onlyBatch finds the one batch in b, and judges the bytes behind it as Kafka does: too few of them to be a batch are
+// cut off, another batch is refused.
+func onlyBatch(b []byte, r Rules) (Batch, *Invalid) {
+	size, refused := nextBatch(b)
+	switch {
+	case refused != nil:
+		return nil, refused
+	case size == 0:
+		return nil, invalid(KindInvalidRecord, "a produce request must have one record batch for each partition, this has none")
+	case b[magicAt] != CurrentMagic:
+		return nil, invalid(KindInvalidRecord, "record batches must have magic %d, this has %d", CurrentMagic, b[magicAt])
+	case size < HeaderBytes:
+		return nil, invalid(KindCorrupt, "record batch of %d bytes, the least is %d", size, HeaderBytes)
+	}
+	batch := Batch(b[:size:size])
+	if r.NoZstd && batch.Codec() == compress.Zstd {
+		return nil, invalid(KindUnsupportedCompression, "this version of the produce request does not allow zstd")
+	}
+	if second, refused := nextBatch(b[size:]); refused != nil {
+		return nil, refused
+	} else if second > 0 {
+		return nil, invalid(KindInvalidRecord, "a produce request must have exactly one record batch for each partition, this has more")
+	}
+	return batch, nil
+}
+
+// nextBatch gives the size of the batch of any format that b begins with, 0 if b ends before it does.
+func nextBatch(b []byte) (int, *Invalid) {
+	if len(b) < prefixBytes {
+		return 0, nil
+	}
+	length := int32(binary.BigEndian.Uint32(b[lengthAt:]))
+	if length < minLength {
+		return 0, invalid(KindCorrupt, "record batch with a length field of %d, the least is %d", length, minLength)
+	}
+	if len(b) <= magicAt {
+		return 0, nil
+	}
+	if magic := b[magicAt]; magic > CurrentMagic {
+		return 0, invalid(KindCorrupt, "record batch with magic %d", int8(magic))
+	}
+	if int64(length)+prefixBytes > int64(len(b)) {
+		return 0, nil
+	}
+	return int(length) + prefixBytes, nil
+}
+
+// checkHeader checks what does not need the records.
+func checkHeader(b Batch, r Rules) *Invalid {
+	if r.Origin == Client && b.BaseOffset() != 0 {
+		return invalid(KindInvalidRecord, "the base offset of a record batch must be 0 in a produce request, it is %d", b.BaseOffset())
+	}
+	if r.Origin != Replication && len(b) > r.MaxMessageBytes {
+		return tooLarge(len(b), r.MaxMessageBytes)
+	}
+	if !b.ValidCRC() {
+		return invalid(KindCorrupt, "record batch is corrupt: its checksum is %#x, computed is %#x", b.CRC(), b.computeCRC())
+	}
+	if !b.Codec().Valid() {
+		return invalid(KindUnsupportedCompression, "record batch with unknown compression codec %d", int8(b.Codec()))
+	}
+	if r.Origin != Client {
+		return nil
+	}
+	count, delta := b.Count(), b.LastOffsetDelta()
+	switch {
+	case int64(delta)+1 <= 0:
+		return invalid(KindInvalidRecord, "record batch with an impossible offset range [0, %d]", delta)
+	case count <= 0:
+		return invalid(KindInvalidRecord, "record batch with an impossible count of records %d", count)
+	case int64(delta)+1 != int64(count):
+		return invalid(KindInvalidRecord, "record batch with offset range [0, %d] and %d records", delta, count)
+	case b.IsControl():
+		return invalid(KindInvalidRecord, "clients may not write control records")
+	case b.HasProducerID() && b.BaseSequence() < 0:
+		return invalid(KindInvalidRecord, "record batch of producer id %d with sequence number %d", b.ProducerID(), b.BaseSequence())
+	}
+	return nil
+}
+
+func tooLarge(size, limit int) *Invalid {
+	return invalid(KindTooLarge, "record batch of %d bytes exceeds the limit of %d bytes (max.message.bytes)", size, limit)
 }

@@ -1,0 +1,206 @@
+package compress
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"slices"
+	"sync"
+
+	"github.com/klauspost/compress/zstd"
+
+	"sluice/internal/assert"
+)
+
+const (
+	// zstdMaxWindow is the largest window that a frame may ask for: 128 MiB, as the C and Java libraries have it by default.
+	zstdMaxWindow = 128 << 20
+	// zstdStreamWindow is the largest window that is decoded piece by piece, for that takes a buffer of the window's
+	// size. Only the levels above 19 make frames with larger ones; such a frame is decoded as a whole, into memory that
+	// grows with what it really holds.
+	zstdStreamWindow = 8 << 20
+	// zstdWholeBytes is how much is decoded as a whole without asking for the window: it is cheaper than piece by piece.
+	zstdWholeBytes = 1 << 20
+	// zstdBlockBytes is the most that a block can hold.
+	zstdBlockBytes = 128 << 10
+	// zstdFirstBytes is the least output memory to begin with, if the frame can fill it.
+	zstdFirstBytes = 64 << 10
+	// zstdSlackBytes is room behind the output that the decoder likes to have for its copy loops.
+	zstdSlackBytes = 64
+)
+
+var errZstdPartial = errors.New("zstd: frame ends early")
+
+// zstdExtent walks over the headers of the frames and blocks in src, without decoding, for an upper bound of the output
+// and for the largest window in use.
+func zstdExtent(src []byte) (bound int64, window uint64, err error) {
+	for len(src) > 0 {
+		var h zstd.Header
+		if err := h.Decode(src); err != nil {
+			return 0, 0, err
+		}
+		if h.Skippable {
+			size := uint64(h.HeaderSize) + uint64(h.SkippableSize)
+			if size > uint64(len(src)) {
+				return 0, 0, errZstdPartial
+			}
+			src = src[size:]
+			continue
+		}
+		w := h.WindowSize
+		if h.SingleSegment {
+			w = h.FrameContentSize
+		}
+		window = max(window, w)
+		src = src[h.HeaderSize:]
+		for last := false; !last; {
+			if len(src) < 3 {
+				return 0, 0, errZstdPartial
+			}
+			header := uint32(src[0]) | uint32(src[1])<<8 | uint32(src[2])<<16
+			last = header&1 != 0
+			stored := int(header >> 3)
+			yields := stored
+			switch header >> 1 & 3 {
+			case 1: // one byte, repeated
+				stored = 1
+			case 2: // compressed
+				yields = zstdBlockBytes
+			}
+			if stored > len(src)-3 {
+				return 0, 0, errZstdPartial
+			}
+			src = src[3+stored:]
+			bound += int64(min(yields, zstdBlockBytes))
+		}
+		if h.HasCheckSum {
+			if len(src) < 4 {
+				return 0, 0, errZstdPartial
+			}
+			src = src[4:]
+		}
+	}
+	return bound, window, nil
+}
+
+// zstdWhole decodes into the memory that it is given and never allocates more.
+var zstdWhole = sync.OnceValue(func() *zstd.Decoder {
+	d, err := zstd.NewReader(nil, zstd.WithDecodeAllCapLimit(true), zstd.WithDecoderMaxWindow(zstdMaxWindow), zstd.WithDecoderConcurrency(0))
+	assert.That(err == nil, "zstd decoder options: %v", err)
+	return d
+})
+
+func zstdDecompress(dst, src []byte, maxBytes int) ([]byte, error) {
+	bound, window, err := zstdExtent(src)
+	if err != nil {
+		return dst, err
+	}
+	if window > zstdMaxWindow {
+		return dst, zstd.ErrWindowSizeExceeded
+	}
+	limit := min(bound, int64(maxBytes))
+	first := max(zstdFirstBytes, 4*int64(len(src)), int64(cap(dst)-len(dst)-zstdSlackBytes))
+	for room := min(limit, first); ; room = min(limit, 4*room) {
+		dst = slices.Grow(dst, int(room)+zstdSlackBytes)
+		out, err := zstdWhole().DecodeAll(src, dst[:len(dst):len(dst)+int(room)])
+		switch {
+		case err == nil:
+			return out, nil
+		case !errors.Is(err, zstd.ErrDecoderSizeExceeded):
+			return dst, err
+		case room < limit:
+		case limit < bound:
+			return dst, ErrTooLarge
+		default:
+			return dst, err
+		}
+	}
+}
+
+// zstdSource decodes piece by piece.
+type zstdSource struct {
+	in bytes.Reader
+	d  *zstd.Decoder
+}
+
+var zstdSources sync.Pool // of *zstdSource
+
+func openZstd(src []byte) (source, error) {
+	bound, window, err := zstdExtent(src)
+	if err != nil {
+		return nil, err
+	}
+	if window > zstdMaxWindow {
+		return nil, zstd.ErrWindowSizeExceeded
+	}
+	if bound <= zstdWholeBytes || window > zstdStreamWindow {
+		return &zstdWholeSource{src: src}, nil
+	}
+	z, _ := zstdSources.Get().(*zstdSource)
+	if z == nil {
+		d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(zstdStreamWindow))
+		if err != nil {
+			return nil, err
+		}
+		z = &zstdSource{d: d}
+	}
+	z.in.Reset(src)
+	if err := z.d.Reset(&z.in); err != nil {
+		return nil, err
+	}
+	return z, nil
+}
+
+func (z *zstdSource) fill(dst []byte) ([]byte, error) {
+	n, err := z.d.Read(dst[len(dst):cap(dst)])
+	return dst[:len(dst)+n], err
+}
+
+func (z *zstdSource) close() {
+	z.in.Reset(nil)
+	if z.d.Reset(nil) == nil {
+		zstdSources.Put(z)
+	}
+}
+
+// zstdWholeSource decodes everything at once at its first use.
+type zstdWholeSource struct{ src []byte }
+
+// zstdWholeMax bounds the output of a frame whose window is too large for decoding it piece by piece.
+const zstdWholeMax = 128 << 20
+
+func (z *zstdWholeSource) fill(dst []byte) ([]byte, error) {
+	dst, err := zstdDecompress(dst, z.src, zstdWholeMax)
+	if err == nil {
+		err = io.EOF
+	}
+	return dst, err
+}
+
+func (z *zstdWholeSource) close() {}
+
+// zstdEncoders has one encoder for each of the library's levels.
+var zstdEncoders [zstd.SpeedBestCompression + 1]struct {
+	once sync.Once
+	e    *zstd.Encoder
+	err  error
+}
+
+func zstdCompress(dst []byte, level int, src []byte) ([]byte, error) {
+	speed := zstd.SpeedDefault
+	if level != DefaultLevel {
+		speed = zstd.EncoderLevelFromZstd(level)
+	}
+	slot := &zstdEncoders[speed]
+	slot.once.Do(func() {
+		slot.e, slot.err = zstd.NewWriter(nil,
+			zstd.WithEncoderLevel(speed),
+			zstd.WithWindowSize(zstdStreamWindow), // what every decoder is asked to support
+			zstd.WithEncoderCRC(false),            // the batch has one
+			zstd.WithZeroFrames(true))
+	})
+	if slot.err != nil {
+		return dst, slot.err
+	}
+	return slot.e.EncodeAll(src, dst), nil
+}
