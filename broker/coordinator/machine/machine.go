@@ -53,9 +53,3 @@ type Effects struct {
 	// It is not called when the machine is dropped.
 	Settled func(nowMs int64, err error) Effects
 }
-
-// Add appends the records and answers of other, which must not have any of the other fields set.
-func (e *Effects) Add(other Effects) {
-	e.Records = append(e.Records, other.Records...)
-	e.Answers = append(e.Answers, other.Answers...)
-}

@@ -1,0 +1,225 @@
+package coordinator
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"go.uber.org/zap"
+
+	"sluice/broker/coordinator/machine"
+	"sluice/protocol/record"
+)
+
+// A batch collects the records of operations until they are written together.
+type batch struct {
+	builder *record.Builder // nil: empty
+	scratch []byte
+}
+
+func (b *batch) reset() { b.builder = nil }
+
+func newBuilder() *record.Builder {
+	return record.NewBuilder(record.BuilderOptions{
+		ProducerID:    record.NoProducerID,
+		ProducerEpoch: record.NoProducerEpoch,
+		BaseSequence:  record.NoSequence,
+		LeaderEpoch:   record.NoLeaderEpoch,
+	})
+}
+
+// maxRecordOverhead is the most that one record takes in a batch beside its key and value: lengths, deltas, attributes, header count.
+const maxRecordOverhead = 5 + 1 + 10 + 5 + 5 + 5 + 1
+
+// encode returns a record as the batch takes it. Its slices are good until the next call.
+func (b *batch) encode(r machine.Record, nowMs int64) record.Record {
+	buf := r.AppendKey(b.scratch[:0])
+	keyBytes := len(buf)
+	buf, tombstone := r.AppendValue(buf)
+	b.scratch = buf
+	encoded := record.Record{TimestampMs: nowMs, Key: buf[:keyBytes:keyBytes]}
+	if !tombstone {
+		encoded.Value = buf[keyBytes:]
+	}
+	return encoded
+}
+
+func sizeOf(r record.Record) int { return maxRecordOverhead + len(r.Key) + len(r.Value) }
+
+// A waiter is what happens when everything below an offset is committed.
+type waiter struct {
+	end        int64 // exclusive
+	deadlineMs int64
+	done       func(error) // may be nil
+	answers    []machine.Answer
+	settled    func(nowMs int64, err error) machine.Effects
+}
+
+// waiting holds waiters in the order in which they came: offsets and deadlines rise.
+type waiting struct {
+	list []waiter
+	head int
+}
+
+func (w *waiting) push(x waiter) { w.list = append(w.list, x) }
+
+func (w *waiting) first() *waiter {
+	if w.head == len(w.list) {
+		return nil
+	}
+	return &w.list[w.head]
+}
+
+func (w *waiting) pop() (waiter, bool) {
+	if w.head == len(w.list) {
+		return waiter{}, false
+	}
+	x := w.list[w.head]
+	w.list[w.head] = waiter{}
+	if w.head++; w.head == len(w.list) {
+		w.list, w.head = w.list[:0], 0
+	}
+	return x, true
+}
+
+func (w *waiting) deadline() (atMs int64, ok bool) {
+	if x := w.first(); x != nil {
+		return x.deadlineMs, true
+	}
+	return 0, false
+}
+
+// errOutOfStep means that somebody else has written to the partition.
+var errOutOfStep = errors.New("the log does not end where the coordinator left it")
+
+// stage puts the records of an operation into the batch and replays them; its reply waits for them, and for all before them.
+func (s *shard[M]) stage(e machine.Effects, done func(error), nowMs int64) {
+	if s.state != stateActive {
+		if done != nil {
+			done(kerr.NotCoordinator)
+		}
+		return
+	}
+	if err := s.collect(e, nowMs); err != nil {
+		if done != nil {
+			done(err)
+		}
+		return
+	}
+	if done == nil && len(e.Answers) == 0 && e.Settled == nil {
+		return
+	}
+	s.waiting.push(waiter{
+		end:        s.next,
+		deadlineMs: nowMs + s.rt.options.WriteTimeoutMs(),
+		done:       done,
+		answers:    e.Answers,
+		settled:    e.Settled,
+	})
+}
+
+// collect puts records into the batch, which it writes first where they do not fit. An error means that nothing has happened, or that
+// the machine had to be dropped.
+func (s *shard[M]) collect(e machine.Effects, nowMs int64) error {
+	if len(e.Records) == 0 {
+		return nil
+	}
+	limit := s.log.MaxBatchBytes()
+	if !e.Splittable {
+		total := 0
+		for _, r := range e.Records {
+			total += sizeOf(s.batch.encode(r, nowMs))
+		}
+		if record.HeaderBytes+total > limit {
+			if e.Live {
+				// The machine is ahead of the log already.
+				s.reload(fmt.Errorf("records of %d bytes, %d are the limit", total, limit), kerr.UnknownServerError)
+			}
+			return kerr.RecordListTooLarge
+		}
+		if s.batch.builder != nil && s.batch.builder.SizeBytes()+total > limit {
+			if s.flush(nowMs); s.state != stateActive {
+				return kerr.NotCoordinator
+			}
+		}
+	}
+	for _, r := range e.Records {
+		encoded := s.batch.encode(r, nowMs)
+		if e.Splittable && s.batch.builder != nil && s.batch.builder.SizeBytes()+sizeOf(encoded) > limit {
+			if s.flush(nowMs); s.state != stateActive {
+				return kerr.NotCoordinator
+			}
+		}
+		if s.batch.builder == nil {
+			s.batch.builder = newBuilder()
+		}
+		s.batch.builder.Add(encoded)
+		if !e.Live {
+			s.machine.Replay(s.next, machine.NoProducer, r)
+		}
+		s.next++
+	}
+	return nil
+}
+
+// flush writes the batch. When that fails, the machine is ahead of the log, and is loaded anew.
+func (s *shard[M]) flush(nowMs int64) {
+	if s.batch.builder == nil {
+		return
+	}
+	b, err := s.batch.builder.Build()
+	s.batch.reset()
+	if err == nil {
+		var last int64
+		if last, err = s.log.Append(b, nowMs); err == nil && last != s.next-1 {
+			err = fmt.Errorf("%w: last offset %d, expected %d", errOutOfStep, last, s.next-1)
+		}
+	}
+	if err != nil {
+		code := kerr.UnknownServerError
+		if e, ok := errors.AsType[*kerr.Error](err); ok {
+			code = e
+		}
+		s.reload(err, code)
+	}
+}
+
+// reload gives up the machine, tells all that wait why, and starts over from the log.
+func (s *shard[M]) reload(why error, tell *kerr.Error) {
+	s.logger.Warn("write to the coordinator's log failed, loading it again", zap.Error(why))
+	s.drop(tell)
+	s.state = stateLoading
+	s.load()
+}
+
+// settle replies to what is committed, or has waited for it too long. It reports whether more has to be written for that.
+func (s *shard[M]) settle(nowMs int64) (wrote bool) {
+	for s.state == stateActive {
+		w := s.waiting.first()
+		if w == nil {
+			break
+		}
+		var err error
+		if w.end > s.highWatermark.Load() {
+			if w.deadlineMs > nowMs {
+				break
+			}
+			err = kerr.RequestTimedOut
+		}
+		committed, _ := s.waiting.pop()
+		if committed.done != nil {
+			committed.done(err)
+		}
+		for _, a := range committed.answers {
+			if err != nil {
+				s.answer(a.Token, nil, err)
+			} else {
+				s.answer(a.Token, a.Response, nil)
+			}
+		}
+		if committed.settled != nil {
+			s.stage(committed.settled(nowMs, err), nil, nowMs)
+		}
+	}
+	return s.batch.builder != nil
+}
