@@ -6,22 +6,22 @@ package config
 // several units (log.retention.hours, .minutes, .ms) only the Ms field exists, already resolved.
 type Broker struct {
 	// Node and roles.
-	NodeID                    int32
-	ProcessRoles              []string // "broker", "controller"
-	IsBroker, IsController    bool
-	BrokerRack                string // empty when unset
-	LogDirs                   []string
-	MetadataLogDir            string // where __cluster_metadata-0 lives; never empty
-	NumIOThreads              int
-	NumNetworkThreads         int
-	BackgroundThreads         int
-	NumRecoveryThreadsPerData int
-	RequestTimeoutMs          int64
-	AutoCreateTopicsEnable    bool
-	DeleteTopicEnable         bool
-	NumPartitions             int32
-	DefaultReplicationFactor  int16
-	ControlledShutdownEnable  bool
+	NodeID                       int32
+	ProcessRoles                 []string // "broker", "controller"
+	IsBroker, IsController       bool
+	BrokerRack                   string // empty when unset
+	LogDirs                      []string
+	MetadataLogDir               string // where __cluster_metadata-0 lives; never empty
+	NumIOThreads                 int
+	NumNetworkThreads            int
+	BackgroundThreads            int
+	NumRecoveryThreadsPerDataDir int
+	RequestTimeoutMs             int64
+	AutoCreateTopicsEnable       bool
+	DeleteTopicEnable            bool
+	NumPartitions                int32
+	DefaultReplicationFactor     int16
+	ControlledShutdownEnable     bool
 
 	// Network.
 	Listeners                             []Listener // every listener, controller ones too
@@ -111,6 +111,12 @@ type Broker struct {
 	TransactionStateLogSegmentBytes        int
 	TransactionPartitionVerificationEnable bool
 
+	// Share state.
+	ShareCoordinatorStateTopicNumPartitions     int32
+	ShareCoordinatorStateTopicReplicationFactor int16
+	ShareCoordinatorStateTopicMinISR            int
+	ShareCoordinatorStateTopicSegmentBytes      int
+
 	// Metadata quorum.
 	ControllerQuorumVoters                    []Voter
 	ControllerQuorumBootstrapServers          []string // host:port
@@ -132,6 +138,8 @@ type Broker struct {
 	MetadataMaxIdleIntervalMs                 int64
 
 	layers layers
+	values values
+	topic  *Topic // what a topic without overrides has
 }
 
 // Topic is an immutable snapshot of one topic's configuration: its own overrides over the broker's values.

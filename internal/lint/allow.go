@@ -39,7 +39,7 @@ var edges = map[string][]string{
 
 	// L4: the broker's rooms. Of L2 they see plain data only: the metadata image, and the results and errors of a partition.
 	"broker/server":       {"internal/assert", "protocol/frame"},
-	"broker/config":       {"internal/assert", "protocol/compress", "protocol/record"},
+	"broker/config":       {"internal/assert", "protocol/compress", "protocol/record", "replication/metadata"}, // metadata: the ConfigValidator interface and its plain structs
 	"broker/delayed":      {"internal/assert"},
 	"broker/fetchsession": {"internal/assert", "protocol/uuid"},
 	"broker/metrics":      {"internal/assert"},
