@@ -31,10 +31,10 @@ func NewBuffer(size int) *Buffer {
 
 // Free gives the buffer to whoever asks next. Nobody may use it, or a slice of it, afterwards.
 func (b *Buffer) Free() {
-	class := bits.Len(uint(cap(b.B))) - 1 // rounded down: a grown buffer has at least the size of its class
+	class := bits.Len(uint(cap(b.B))) - 1 // rounded down: append may have grown it to any size
 	if class < smallestClass || class > largestClass {
 		return
 	}
-	b.B = b.B[:0]
+	b.B = b.B[: 0 : 1<<class]
 	pools[class-smallestClass].Put(b)
 }

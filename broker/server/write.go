@@ -91,9 +91,7 @@ func (c *Conn) writeReady() {
 			taken[i] = nil
 		}
 		q.Lock()
-		for _, r := range batch {
-			q.owed -= r.owed
-		}
+		q.owed -= bytes
 		q.count -= len(batch)
 		q.sentAt = now
 		q.changed.Broadcast()

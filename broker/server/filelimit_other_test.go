@@ -1,0 +1,7 @@
+//go:build !unix
+
+package server
+
+import "testing"
+
+func raiseFileLimit(*testing.T, uint64) {}
