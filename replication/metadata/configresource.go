@@ -19,17 +19,18 @@ type ConfigResource struct {
 }
 
 // A ConfigValidator knows which values the config table allows. The maps hold all values that the resource itself would have after the change.
-// Its errors' text goes to the client as it is; the code is INVALID_CONFIG unless the error is an *Error.
+// An error's text goes to the client as it is; the code is INVALID_CONFIG unless the error is an *Error.
 type ConfigValidator interface {
-	// ValidateTopicConfigs checks the overrides of one topic; previous holds those before the change.
-	ValidateTopicConfigs(configs, previous map[string]string) error
+	// ValidateTopicConfigs checks the overrides of one topic.
+	ValidateTopicConfigs(configs map[string]string) error
 	// ValidateGroupConfigs checks the configs of one group.
 	ValidateGroupConfigs(configs map[string]string) error
 	// ValidateClientMetricsConfigs checks one client metrics subscription.
 	ValidateClientMetricsConfigs(name string, configs map[string]string) error
 	// ListConfig reports whether the config is a list, to which values can be appended, and its default, "" when it has none.
 	ListConfig(t ResourceType, name string) (isList bool, defaultValue string)
-	// EffectiveTopicConfigs returns every config of a topic for the CreateTopics response, sorted by name.
+	// EffectiveTopicConfigs returns every config of a topic for the CreateTopics response, sorted by name, given the overrides of the topic, of
+	// the node and of the cluster.
 	EffectiveTopicConfigs(topic, broker, cluster map[string]string) []TopicConfig
 }
 

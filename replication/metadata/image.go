@@ -32,16 +32,17 @@ type Image struct {
 
 // state is what records build. A published image holds one; the machine holds the next one.
 type state struct {
-	clusterID    string
-	topics       tree[string, *Topic]
-	topicIDs     tree[uuidKey, *Topic]
-	brokers      tree[BrokerID, *Broker]
-	controllers  tree[BrokerID, *Controller]
-	configs      tree[configKey, map[string]string]
-	features     tree[string, int16]
-	featureEpoch int64
-	security     security
-	nextProducer int64
+	clusterID   string
+	topics      tree[string, *Topic]
+	topicIDs    tree[uuidKey, *Topic]
+	collisions  tree[string, string] // topic names that can collide, by collision key and name
+	brokers     tree[BrokerID, *Broker]
+	controllers tree[BrokerID, *Controller]
+	configs     tree[configKey, map[string]string]
+	features    tree[string, int16]
+	security    security
+	// nextProducerID is the first id of the block that is handed out next, -1 when none has been yet.
+	nextProducerID int64
 }
 
 // ClusterID is the id of meta.properties.
@@ -78,6 +79,9 @@ func (i *Image) TopicCount() int { return i.topics.len() }
 
 // Broker returns the registration of a broker, fenced or not.
 func (i *Image) Broker(id BrokerID) (*Broker, bool) { return i.brokers.get(id) }
+
+// Controllers yields all registered controllers by id, ascending.
+func (i *Image) Controllers() iter.Seq[*Controller] { return valuesOf(&i.controllers) }
 
 // Brokers yields all registered brokers by id, ascending.
 func (i *Image) Brokers() iter.Seq[*Broker] { return valuesOf(&i.brokers) }
@@ -140,12 +144,13 @@ type Partition struct {
 type Broker struct {
 	ID                   BrokerID
 	Epoch                BrokerEpoch
+	RegistrationOffset   int64 // offset of the record that this registration comes from
 	IncarnationID        uuid.UUID
 	Endpoints            map[string]Endpoint // by listener name
 	Features             map[string]FeatureRange
 	Rack                 string // empty when none
 	Directories          []uuid.UUID
-	CordonedDirectories  []uuid.UUID
+	CordonedDirectories  []uuid.UUID // nil when the broker has not said yet
 	Fenced               bool
 	InControlledShutdown bool
 }
