@@ -123,3 +123,6 @@ func BootstrapRecords(features []Feature) []logrecord.ClusterRecord {
 	}
 	return records
 }
+
+// MetadataVersion is the finalized level of metadata.version; records are written in the versions that it allows.
+func (m *Machine) MetadataVersion() int16 { return m.next.metadataVersion() }

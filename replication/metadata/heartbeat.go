@@ -168,7 +168,7 @@ func FenceStaleBrokers() Op {
 		})
 		for _, id := range stale {
 			b, known := m.next.brokers.get(id)
-			if s := m.sessions[id]; known && !b.Fenced && s.epoch == b.Epoch && m.expired(s, nowMs) {
+			if s := m.sessions[id]; known && !b.Fenced && id != m.settings.NodeID && s.epoch == b.Epoch && m.expired(s, nowMs) {
 				return Result{Records: m.fenceBroker(b), session: &contact{broker: id, ended: true}}, nil
 			}
 		}

@@ -85,20 +85,33 @@ func (m *Machine) Image() *Image { return m.published }
 // NextOffset is the offset that the next record gets.
 func (m *Machine) NextOffset() int64 { return m.offset + 1 }
 
-// Run runs op and replays its records at NextOffset and following; they are the caller's to append there.
-func (m *Machine) Run(op Op, nowMs int64) (Result, error) {
-	result, err := op(m, nowMs)
+// Plan runs op; nothing changes yet.
+func (m *Machine) Plan(op Op, nowMs int64) (Result, error) {
+	r, err := op(m, nowMs)
 	if err != nil {
 		return Result{}, err
 	}
-	for i, r := range result.Records {
-		err := m.Replay(m.offset+1, r)
-		assert.That(err == nil, "record %d of an operation, %+v, does not fit the state it was made from: %v", i, r, err)
+	return r, nil
+}
+
+// Accept makes a planned result part of the state: its records are replayed at NextOffset and following, where they are the caller's to append.
+// No other record may have been replayed in between.
+func (m *Machine) Accept(r Result) {
+	for i, record := range r.Records {
+		err := m.Replay(m.offset+1, record)
+		assert.That(err == nil, "record %d of an operation, %+v, does not fit the state it was made from: %v", i, record, err)
 	}
-	if result.session != nil {
-		m.touchSession(result.session)
+	if r.session != nil {
+		m.touchSession(r.session)
 	}
-	return result, nil
+}
+
+// ReplaySnapshot applies one record of a snapshot of the log up to endOffset, exclusive. The machine must not have replayed anything else.
+func (m *Machine) ReplaySnapshot(endOffset int64, record logrecord.ClusterRecord) error {
+	if err := m.replay(endOffset-1, record); err != nil {
+		return fmt.Errorf("metadata record %T of the snapshot at offset %d: %w", record, endOffset, err)
+	}
+	return nil
 }
 
 // SkipTo tells that the offsets up to the given one, inclusive, hold no records for the machine: control records of the quorum.

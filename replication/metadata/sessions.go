@@ -76,11 +76,14 @@ func (m *Machine) lowestActiveOffset() int64 {
 	return lowest
 }
 
+// NextSessionEndMs and FenceStaleBrokers leave the node's own broker out: it lives and dies with this process, and to fence it because the
+// process was suspended, or its clock was set, would help nobody.
+
 // NextSessionEndMs is when FenceStaleBrokers has something to do at the earliest, math.MaxInt64 when there is no session.
 func (m *Machine) NextSessionEndMs() int64 {
 	next := int64(math.MaxInt64)
 	for id, s := range m.sessions {
-		if b, found := m.next.brokers.get(id); found && !b.Fenced {
+		if b, found := m.next.brokers.get(id); found && !b.Fenced && id != m.settings.NodeID {
 			next = min(next, s.contactMs+m.settings.SessionTimeoutMs+1)
 		}
 	}
