@@ -156,9 +156,10 @@ func (c *Conn) putResponse(r *Response) error {
 	if size > maxResponseBytes {
 		return fmt.Errorf("answer of %d bytes does not fit a frame", size)
 	}
-	if err := c.put(binary.BigEndian.AppendUint32(make([]byte, 0, frame.LengthBytes), uint32(size))); err != nil {
+	if err := c.makeRoom(frame.LengthBytes); err != nil {
 		return err
 	}
+	c.writer.out.B = binary.BigEndian.AppendUint32(c.writer.out.B, uint32(size))
 	if r.Head != nil {
 		if err := c.put(r.Head.B); err != nil {
 			return err
@@ -186,10 +187,8 @@ const maxResponseBytes = 1<<31 - 1
 func (c *Conn) put(b []byte) error {
 	w := &c.writer
 	if len(b) <= copyBytes {
-		if len(w.out.B)+len(b) > cap(w.out.B) {
-			if err := c.flushVectors(); err != nil {
-				return err
-			}
+		if err := c.makeRoom(len(b)); err != nil {
+			return err
 		}
 		w.out.B = append(w.out.B, b...)
 		return nil
@@ -200,6 +199,14 @@ func (c *Conn) put(b []byte) error {
 		return c.flushVectors()
 	}
 	return nil
+}
+
+// makeRoom sees to it that n bytes, at most outBytes, can be added to out without moving it: vectors point into it.
+func (c *Conn) makeRoom(n int) error {
+	if len(c.writer.out.B)+n <= cap(c.writer.out.B) {
+		return nil
+	}
+	return c.flushVectors()
 }
 
 // maxVectors is below what one writev or sendmsg takes (1024).
@@ -287,10 +294,8 @@ func (c *Conn) putFile(source io.ReaderAt, offset, length int64) error {
 	}
 	w := &c.writer
 	if length < sendfileBytes {
-		if len(w.out.B)+int(length) > cap(w.out.B) {
-			if err := c.flushVectors(); err != nil {
-				return err
-			}
+		if err := c.makeRoom(int(length)); err != nil {
+			return err
 		}
 		start := len(w.out.B)
 		w.out.B = w.out.B[:start+int(length)]
