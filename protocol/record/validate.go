@@ -95,9 +95,10 @@ const (
 // makes it ready to be appended: maximum timestamp and timestamp type are set, it is recompressed if the topic wants so.
 // b is changed in place. The error is an *Invalid.
 //
-// It refuses what Apache Kafka refuses, with the same code, but for this: records whose offsets are not consecutive,
-// which Kafka stores if they are not compressed, and compressed bytes that do not decompress, for which Kafka answers
-// UNKNOWN_SERVER_ERROR, are INVALID_RECORD; a codec that does not exist is UNSUPPORTED_COMPRESSION_TYPE.
+// It refuses what Apache Kafka refuses, with the same code, but for this. Kafka stores batches that are not compressed
+// with offsets that are not consecutive, and steps over compressed records whose fields do not fill their length; here
+// both are INVALID_RECORD. So are bytes that do not decompress, for which Kafka answers UNKNOWN_SERVER_ERROR. A codec
+// that does not exist is UNSUPPORTED_COMPRESSION_TYPE, in Kafka again UNKNOWN_SERVER_ERROR. No correct client can tell.
 func Validate(b []byte, r Rules) (Validated, error) {
 	batch, refused := onlyBatch(b, r)
 	if refused == nil {
