@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap"
 
 	"sluice/broker/config"
+	"sluice/broker/delayed"
 	"sluice/broker/fetchsession"
 	"sluice/broker/metrics"
 	"sluice/replication/metadata"
@@ -28,9 +29,11 @@ type Deps struct {
 	Controller Controller
 	Features   []metadata.Feature  // what this build can run
 	Replicas   Replicas            // 00_produce.go
+	Waiting    *delayed.Purgatory  // 00_produce.go, 01_fetch.go, 21_delete_records.go
 	Sessions   *fetchsession.Cache // 01_fetch.go
 	Listeners  Listeners           // 03_metadata.go
 	Groups     Groups              // 08_offset_commit.go
+	LogLevels  LogLevels           // alterconfigs.go; nil: log levels cannot be seen or set
 }
 
 // Controller is the cluster's truth: the newest image, and the way to change it.
@@ -44,10 +47,16 @@ type Controller interface {
 // Handlers has one method per API, in the file NN_name.go.
 type Handlers struct {
 	Deps
-	table index
+	table       index
+	producerIDs *producerIDs // 22_init_producer_id.go
 }
 
 // New makes the handlers of table.go over deps.
 func New(deps Deps) *Handlers {
-	return &Handlers{Deps: deps, table: indexRows(rows)}
+	if deps.Log == nil {
+		deps.Log = zap.NewNop()
+	}
+	h := &Handlers{Deps: deps, table: indexRows(rows)}
+	h.producerIDs = &producerIDs{deps: &h.Deps}
+	return h
 }

@@ -8,7 +8,25 @@ import (
 // inclusive and complete: a version that a handler does not serve whole is not in its row.
 var rows = []row{
 	//     key               min max  handler
+	route(kmsg.Metadata, 0, 13, (*Handlers).metadata),
+	route(kmsg.Produce, 3, 13, (*Handlers).produce).advertisedFrom(0),
+	route(kmsg.Fetch, 4, 18, (*Handlers).fetch),
+	route(kmsg.ListOffsets, 1, 11, (*Handlers).listOffsets),
+	route(kmsg.DeleteRecords, 0, 2, (*Handlers).deleteRecords),
+	route(kmsg.InitProducerID, 0, 5, (*Handlers).initProducerID),
+	route(kmsg.OffsetForLeaderEpoch, 2, 4, (*Handlers).offsetForLeaderEpoch),
+	route(kmsg.DescribeLogDirs, 1, 5, (*Handlers).describeLogDirs),
+	route(kmsg.DescribeProducers, 0, 0, (*Handlers).describeProducers),
 	route(kmsg.ApiVersions, 0, 5, (*Handlers).apiVersions),
+	route(kmsg.CreateTopics, 2, 7, (*Handlers).createTopics),
+	route(kmsg.DeleteTopics, 1, 6, (*Handlers).deleteTopics),
+	route(kmsg.DescribeConfigs, 1, 4, (*Handlers).describeConfigs),
+	route(kmsg.AlterConfigs, 0, 2, (*Handlers).alterConfigs),
+	route(kmsg.CreatePartitions, 0, 3, (*Handlers).createPartitions),
+	route(kmsg.IncrementalAlterConfigs, 0, 1, (*Handlers).incrementalAlterConfigs),
+	route(kmsg.DescribeCluster, 0, 2, (*Handlers).describeCluster),
+	route(kmsg.ListConfigResources, 0, 1, (*Handlers).listConfigResources),
+	route(kmsg.DescribeTopicPartitions, 0, 0, (*Handlers).describeTopicPartitions),
 }
 
 // row is one API.

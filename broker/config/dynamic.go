@@ -39,6 +39,12 @@ func (b *Broker) CheckDynamic(configs map[string]string, perBroker bool) error {
 	return &Invalid{Key: first.Key, Message: first.Key + ": " + first.Message}
 }
 
+// UsableDynamic returns those of a broker's (perBroker) or all brokers' stored dynamic configs that are in force: the valid ones.
+func (b *Broker) UsableDynamic(stored map[string]string, perBroker bool) map[string]string {
+	var passedOver []Warning
+	return usable(stored, perBroker, &passedOver)
+}
+
 // checkDynamic checks each config for itself.
 func checkDynamic(configs map[string]string, perBroker bool) error {
 	refuse := func(keys []string, message string) error {

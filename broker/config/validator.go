@@ -27,7 +27,7 @@ type Invalid struct {
 func (e *Invalid) Error() string { return e.Message }
 
 // ValidateTopicConfigs checks all overrides of a topic together.
-func (v Validator) ValidateTopicConfigs(configs, _ map[string]string) error {
+func (v Validator) ValidateTopicConfigs(configs map[string]string) error {
 	parsed, err := parseAll(topicTable, configs, "topic")
 	if err != nil {
 		return err
