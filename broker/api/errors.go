@@ -7,7 +7,12 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 	"go.uber.org/zap"
 
+	"sluice/broker/fetchsession"
+	"sluice/protocol/record"
 	"sluice/replication/metadata"
+	"sluice/replication/partition"
+	"sluice/storage/partlog"
+	"sluice/storage/producer"
 )
 
 // errorRows is THE mapping from errors of the lower layers to Kafka's codes. The first row that matches anywhere in the chain of wrapped
@@ -16,7 +21,57 @@ var errorRows = []errorRow{
 	// is(partlog.ErrX, kerr.Y),                               a sentinel
 	// as[*partlog.OffsetOutOfRange](kerr.OffsetOutOfRange),   a type
 	// pick(func(e *record.Invalid) *kerr.Error { … }),        a type whose fields decide
+	pick(invalidRecords),
+	as[*record.Corrupt](kerr.CorruptMessage),
+	as[*partition.Unknown](kerr.UnknownTopicOrPartition),
+	as[*partition.NotLeader](kerr.NotLeaderForPartition),
+	as[*partition.FencedLeaderEpoch](kerr.FencedLeaderEpoch),
+	as[*partition.UnknownLeaderEpoch](kerr.UnknownLeaderEpoch),
+	pick(func(e *partition.NotEnoughReplicas) *kerr.Error {
+		if e.Appended {
+			return kerr.NotEnoughReplicasAfterAppend
+		}
+		return kerr.NotEnoughReplicas
+	}),
+	as[*partition.StorageOffline](kerr.KafkaStorageError),
+	as[*partition.StorageFull](kerr.KafkaStorageError),
+	as[*partition.DeletionRefused](kerr.PolicyViolation),
+	as[*partition.OffsetOutOfRange](kerr.OffsetOutOfRange),
+	as[*partition.OffsetNotAvailable](kerr.OffsetNotAvailable),
+	as[*partlog.OffsetOutOfRange](kerr.OffsetOutOfRange),
+	pick(func(e *partlog.TooLarge) *kerr.Error {
+		if e.Segment {
+			return kerr.RecordListTooLarge
+		}
+		return kerr.MessageTooLarge
+	}),
+	as[*partlog.Fault](kerr.KafkaStorageError),
+	is(partlog.ErrClosed, kerr.NotLeaderForPartition),
+	as[*partlog.UnexpectedOffset](kerr.UnknownServerError),
+	as[*producer.OutOfOrderSequence](kerr.OutOfOrderSequenceNumber),
+	as[*producer.InvalidProducerEpoch](kerr.InvalidProducerEpoch),
+	as[*producer.InvalidTxnState](kerr.InvalidTxnState),
+	as[*producer.CoordinatorFenced](kerr.TransactionCoordinatorFenced),
+	is(fetchsession.ErrNotFound, kerr.FetchSessionIDNotFound),
+	is(fetchsession.ErrInvalidEpoch, kerr.InvalidFetchSessionEpoch),
+	is(fetchsession.ErrTopicIDs, kerr.FetchSessionTopicIDError),
 	pickSaying(func(e *metadata.Error) (*kerr.Error, string) { return kerr.TypedErrorForCode(e.Code), e.Message }),
+}
+
+// invalidRecords maps what the validation of a client's batch found.
+func invalidRecords(e *record.Invalid) *kerr.Error {
+	switch e.Kind {
+	case record.KindCorrupt:
+		return kerr.CorruptMessage
+	case record.KindTooLarge:
+		return kerr.MessageTooLarge
+	case record.KindInvalidTimestamp:
+		return kerr.InvalidTimestamp
+	case record.KindUnsupportedCompression:
+		return kerr.UnsupportedCompressionType
+	default:
+		return kerr.InvalidRecord
+	}
 }
 
 type errorRow struct {
@@ -133,4 +188,15 @@ func (c *Context) logUnknown(err error) {
 	}
 	c.handlers.Log.Error("unexpected error while serving a request", zap.Error(err), zap.String("api", kmsg.NameForKey(c.Key)),
 		zap.Int16("version", c.Version), zap.String("client", c.ClientID))
+}
+
+// KafkaError is the error of Kafka's protocol that stands for err, nil for nil.
+func KafkaError(err error) error {
+	if err == nil {
+		return nil
+	}
+	if found, _ := lookup(err); found != nil {
+		return found
+	}
+	return err
 }

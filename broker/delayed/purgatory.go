@@ -32,8 +32,8 @@ const (
 
 // Operation is what waits.
 type Operation interface {
-	// Ready reports whether the operation can finish now that key has changed. Calls for one operation never overlap. It must not block,
-	// nor park or change anything itself.
+	// Ready reports whether the operation can finish now that key has changed. Calls for one operation never overlap, nor does Finish with
+	// them. It must not block.
 	Ready(key Key) bool
 	// Finish ends the operation. It is called once, in the goroutine that caused it, with no lock held.
 	Finish(o Outcome)
@@ -72,9 +72,14 @@ type ticket struct {
 	watches   []watch
 	timer     *time.Timer
 	detach    func() bool // from the context
-	turn      struct {
+	// turn makes sure that one goroutine at a time asks the operation. Others, and the same one further up its stack, leave a note for it.
+	turn struct {
 		sync.Mutex
-		done bool
+		asking bool
+		again  bool    // ask once more: something has changed since
+		over   bool    // time is up, or the operation is cancelled
+		why    Outcome // if over
+		done   bool
 	}
 }
 
@@ -86,23 +91,17 @@ func New() *Purgatory { return &Purgatory{} }
 func (p *Purgatory) Park(ctx context.Context, op Operation, keys []Key, wait time.Duration) {
 	t := &ticket{purgatory: p, operation: op, watches: make([]watch, len(keys))}
 	p.parked.Add(1)
-	t.turn.Lock() // nobody finishes the operation before it is set up
+	t.turn.asking = true // nobody finishes the operation before it is set up
 	for i, key := range keys {
 		t.watches[i] = watch{key: key, ticket: t}
 		p.shard(key).add(&t.watches[i])
 	}
-	if op.Ready(AnyKey) {
-		t.turn.done = true
-		t.turn.Unlock()
-		t.leave(Satisfied)
-		return
-	}
-	t.timer = time.AfterFunc(wait, func() { t.finish(Expired) })
-	t.detach = context.AfterFunc(ctx, func() { t.finish(Cancelled) })
-	t.turn.Unlock()
+	t.timer = time.AfterFunc(wait, func() { t.end(Expired) })
+	t.detach = context.AfterFunc(ctx, func() { t.end(Cancelled) })
 	if p.closed.Load() {
-		t.finish(Cancelled)
+		t.end(Cancelled)
 	}
+	t.ask(AnyKey)
 }
 
 // Changed lets the operations that watch key finish if they are ready.
@@ -125,33 +124,67 @@ func (p *Purgatory) Close() {
 	p.closed.Store(true)
 	for i := range p.shards {
 		for _, t := range p.shards[i].all() {
-			t.finish(Cancelled)
+			t.end(Cancelled)
 		}
 	}
 }
 
 func (p *Purgatory) shard(key Key) *shard { return &p.shards[key%shardCount] }
 
+// try asks the operation, or has it asked again by whoever does right now.
 func (t *ticket) try(key Key) {
 	t.turn.Lock()
-	if t.turn.done || !t.operation.Ready(key) {
+	if t.turn.done || t.turn.asking {
+		t.turn.again = true
 		t.turn.Unlock()
 		return
 	}
-	t.turn.done = true
+	t.turn.asking = true
 	t.turn.Unlock()
-	t.leave(Satisfied)
+	t.ask(key)
 }
 
-func (t *ticket) finish(o Outcome) {
+// ask runs with turn.asking set, by one goroutine.
+func (t *ticket) ask(key Key) {
+	for {
+		ready := t.operation.Ready(key)
+		t.turn.Lock()
+		if ready || t.turn.over {
+			outcome := Satisfied
+			if !ready {
+				outcome = t.turn.why
+			}
+			t.turn.done = true
+			t.turn.Unlock()
+			t.leave(outcome)
+			return
+		}
+		if !t.turn.again {
+			t.turn.asking = false
+			t.turn.Unlock()
+			return
+		}
+		t.turn.again = false
+		t.turn.Unlock()
+		key = AnyKey
+	}
+}
+
+// end finishes the operation although it is not ready.
+func (t *ticket) end(why Outcome) {
 	t.turn.Lock()
-	if t.turn.done {
+	if t.turn.done || t.turn.over {
+		t.turn.Unlock()
+		return
+	}
+	t.turn.over, t.turn.why = true, why
+	if t.turn.asking { // whoever asks will see it
 		t.turn.Unlock()
 		return
 	}
 	t.turn.done = true
 	t.turn.Unlock()
-	t.leave(o)
+	t.leave(why)
 }
 
 // leave is reached once for each ticket, by whoever set turn.done.
@@ -159,10 +192,8 @@ func (t *ticket) leave(o Outcome) {
 	for i := range t.watches {
 		t.purgatory.shard(t.watches[i].key).remove(&t.watches[i])
 	}
-	if t.timer != nil {
-		t.timer.Stop()
-		t.detach()
-	}
+	t.timer.Stop()
+	t.detach()
 	t.purgatory.parked.Add(-1)
 	t.operation.Finish(o)
 }

@@ -61,6 +61,8 @@ type ReadQuery struct {
 	// LastFetchedEpoch is the leader epoch of the asker's last record, to find out whether its log has diverged; record.NoLeaderEpoch to skip.
 	LastFetchedEpoch record.LeaderEpoch
 	Isolation        Isolation
+	// Follower is set when another replica asks: it shows how far that one is. Its LeaderEndOffset is filled in by the reader.
+	Follower *FollowerFetch
 }
 
 // ReadResult is what a leader tells along with the batches.

@@ -36,12 +36,31 @@ func (r *Replica) end(isolation partition.Isolation, highWatermark, lastStableOf
 	}
 }
 
+// Readable tells a waiting reader how far it could read now, exclusive, or why it could not.
+func (r *Replica) Readable(leaderEpoch record.LeaderEpoch, isolation partition.Isolation) (endOffset int64, err error) {
+	if _, err := r.leading(leaderEpoch); err != nil {
+		return record.NoOffset, err
+	}
+	highWatermark := r.highWatermark.Load()
+	if isolation == partition.ReadUncommitted {
+		return highWatermark, nil
+	}
+	return r.end(isolation, highWatermark, r.log.LastStableOffset(highWatermark)), nil
+}
+
 // Read finds the batches that q asks for. The slice must be closed.
 func (r *Replica) Read(q partition.ReadQuery) (partition.ReadResult, partlog.Slice, error) {
+	if q.Follower != nil {
+		return r.readForFollower(q)
+	}
 	now, err := r.leading(q.LeaderEpoch)
 	if err != nil {
 		return partition.ReadResult{}, partlog.Slice{}, err
 	}
+	return r.read(q, now)
+}
+
+func (r *Replica) read(q partition.ReadQuery, now *role) (partition.ReadResult, partlog.Slice, error) {
 	// These are read before the records are: what is appended meanwhile must not make the result contradict itself.
 	highWatermark := r.highWatermark.Load()
 	result := partition.ReadResult{
@@ -49,15 +68,54 @@ func (r *Replica) Read(q partition.ReadQuery) (partition.ReadResult, partlog.Sli
 		LogStartOffset: r.log.LogStartOffset(), LeaderEpoch: now.leaderEpoch,
 	}
 	if q.LastFetchedEpoch != record.NoLeaderEpoch {
+		var err error
 		if result.Diverging, err = r.diverging(q, result.LogStartOffset); err != nil || result.Diverging != nil {
 			return result, partlog.Slice{}, err
 		}
 	}
-	slice, err := r.log.Read(q.Offset, q.MaxBytes, q.AtLeastOne, r.end(q.Isolation, highWatermark, result.LastStableOffset))
+	end := r.end(q.Isolation, highWatermark, result.LastStableOffset)
+	if q.Offset == end && q.Offset >= result.LogStartOffset || q.MaxBytes <= 0 && !q.AtLeastOne {
+		// Nothing to be read: most partitions of most fetches. The log need not be asked.
+		if logEndOffset := r.log.LogEndOffset(); q.Offset < result.LogStartOffset || q.Offset > logEndOffset {
+			return result, partlog.Slice{}, &partition.OffsetOutOfRange{Requested: q.Offset, LogStartOffset: result.LogStartOffset, UpTo: logEndOffset}
+		}
+		return result, partlog.Slice{FetchOffset: q.Offset}, nil
+	}
+	slice, err := r.log.Read(q.Offset, q.MaxBytes, q.AtLeastOne, end)
 	if err != nil {
 		return result, partlog.Slice{}, r.check(err)
 	}
 	return result, slice, nil
+}
+
+// readForFollower reads and notes how far the follower is, which may commit records.
+func (r *Replica) readForFollower(q partition.ReadQuery) (partition.ReadResult, partlog.Slice, error) {
+	result, slice, moved, err := r.readAndNote(q)
+	if moved {
+		r.changed()
+	}
+	return result, slice, err
+}
+
+func (r *Replica) readAndNote(q partition.ReadQuery) (result partition.ReadResult, slice partlog.Slice, moved bool, err error) {
+	now, err := r.leading(q.LeaderEpoch)
+	if err != nil {
+		return result, slice, false, err
+	}
+	fetch := *q.Follower
+	fetch.LeaderEndOffset = r.log.LogEndOffset()
+	if result, slice, err = r.read(q, now); err != nil || result.Diverging != nil {
+		return result, slice, false, err
+	}
+	r.writer.Lock()
+	defer r.writer.Unlock()
+	before := r.writer.state.HighWatermark()
+	if err := r.writer.state.FollowerFetched(fetch, q.LeaderEpoch); err != nil {
+		slice.Close()
+		return result, partlog.Slice{}, false, err
+	}
+	r.advanceLocked(r.config.Load(), fetch.NowMs)
+	return result, slice, r.writer.state.HighWatermark() != before || fetch.LogStartOffset > 0, nil
 }
 
 // diverging compares the asker's last epoch with the log.

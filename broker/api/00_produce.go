@@ -1,0 +1,378 @@
+package api
+
+import (
+	"errors"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"sluice/broker/config"
+	"sluice/broker/delayed"
+	"sluice/protocol/compress"
+	"sluice/protocol/record"
+	"sluice/protocol/uuid"
+	"sluice/replication/metadata"
+	"sluice/replication/partition"
+	"sluice/storage/partlog"
+)
+
+// Produce, versions 3 to 13; ApiVersions names 0 as the lowest, as Apache Kafka does, because librdkafka drops compression otherwise.
+//
+//	3   record batches of format 2 only, transactional id
+//	5   log start offset in the answer
+//	7   zstd
+//	8   record errors and error message
+//	9   flexible
+//	10  leader and its address in the answer, where a client asked the wrong broker (KIP-951)
+//	11  TRANSACTION_ABORTABLE (KIP-890)
+//	12  partitions join a transaction with the first write (KIP-890, version 2 of transactions)
+//	13  topic ids instead of names
+//
+// Each partition is validated in the connection's goroutine and then appended under the partition's writer. With acks=all the answer waits
+// until the high watermark has passed the records; the next request of the connection does not wait for that. With acks=0 there is no
+// answer, and an error closes the connection so that the client looks for the leader anew.
+//
+// Where we differ from Apache Kafka: transactions are not served yet, so no transactional id has a producer id. A transactional batch gets
+// INVALID_PRODUCER_ID_MAPPING, which is what Kafka answers for a transactional id that its coordinator does not know.
+//
+// KIPs: 98, 110, 360, 467, 516, 890, 951.
+
+// Replicas are the partitions that this broker holds.
+type Replicas interface {
+	// Get returns the replica of a partition. The error is a *partition.Unknown when there is no such partition, *partition.NotLeader when
+	// this broker has no replica of it, *partition.StorageOffline.
+	Get(topic string, index int32) (Replica, error)
+	// LogDirs describes the log directories and what is in them.
+	LogDirs() []partition.LogDir
+}
+
+// Replica is this broker's copy of one partition: what the handlers, each in its own file, need of it. See package replica for the methods.
+type Replica interface {
+	Serial() uint64 // names the replica as long as the process runs
+	TopicID() uuid.UUID
+	LogStartOffset() int64
+	ReplicaWriter  // here
+	ReplicaReader  // 01_fetch.go
+	OffsetFinder   // 02_list_offsets.go
+	RecordDeleter  // 21_delete_records.go
+	EpochFinder    // 23_offset_for_leader_epoch.go
+	ProducerLister // 61_describe_producers.go
+}
+
+// ReplicaWriter is what Produce needs of a replica.
+type ReplicaWriter interface {
+	Append(b record.Batch, q partition.AppendQuery, origin partlog.Origin, nowMs int64) (partition.AppendResult, error)
+	Committed(endOffset int64) (bool, error)
+}
+
+// adminClient is the client id by which Kafka's own tools may write to internal topics.
+const adminClient = "__admin_client"
+
+func (h *Handlers) produce(c *Context, request *kmsg.ProduceRequest) Reply {
+	p := &produceCall{handlers: h, context: c, request: request, response: newProduceResponse(request)}
+	if refused := p.refusal(); refused != nil {
+		p.refuseAll(refused)
+		return p.reply()
+	}
+	for i := range request.Topics {
+		p.topic(i)
+	}
+	if p.waits() {
+		return p.park()
+	}
+	return p.reply()
+}
+
+// produceCall is one Produce request being served.
+type produceCall struct {
+	handlers *Handlers
+	context  *Context
+	request  *kmsg.ProduceRequest
+	response *kmsg.ProduceResponse
+	failed   bool
+	uncommitted
+}
+
+func newProduceResponse(request *kmsg.ProduceRequest) *kmsg.ProduceResponse {
+	response := kmsg.NewPtrProduceResponse()
+	response.Topics = make([]kmsg.ProduceResponseTopic, len(request.Topics))
+	count := 0
+	for i := range request.Topics {
+		count += len(request.Topics[i].Partitions)
+	}
+	partitions := make([]kmsg.ProduceResponseTopicPartition, count)
+	for i := range request.Topics {
+		asked, answered := &request.Topics[i], &response.Topics[i]
+		answered.Topic, answered.TopicID = asked.Topic, asked.TopicID
+		answered.Partitions, partitions = partitions[:len(asked.Partitions)], partitions[len(asked.Partitions):]
+		for j := range asked.Partitions {
+			a := &answered.Partitions[j]
+			a.Default()
+			a.Partition = asked.Partitions[j].Partition
+			a.BaseOffset, a.LogAppendTime, a.LogStartOffset = record.NoOffset, record.NoTimestamp, record.NoOffset
+		}
+	}
+	return response
+}
+
+// refusal is what is wrong with the request as a whole.
+func (p *produceCall) refusal() error {
+	if p.request.TransactionID == nil {
+		for i := range p.request.Topics {
+			for j := range p.request.Topics[i].Partitions {
+				if isTransactional(p.request.Topics[i].Partitions[j].Records) {
+					return kerr.TransactionalIDAuthorizationFailed
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func isTransactional(records []byte) bool {
+	batch, _, err := record.Split(records)
+	return err == nil && batch.IsTransactional()
+}
+
+func (p *produceCall) refuseAll(err error) {
+	for i := range p.response.Topics {
+		for j := range p.response.Topics[i].Partitions {
+			p.fail(&p.response.Topics[i].Partitions[j], nil, err)
+		}
+	}
+}
+
+// topic appends what the request has for one topic.
+func (p *produceCall) topic(i int) {
+	asked, answered := &p.request.Topics[i], &p.response.Topics[i]
+	name := asked.Topic
+	if p.context.Version >= 13 {
+		t, ok := p.handlers.Controller.Image().TopicByID(asked.TopicID)
+		if !ok {
+			for j := range answered.Partitions {
+				p.fail(&answered.Partitions[j], nil, kerr.UnknownTopicID)
+			}
+			return
+		}
+		name = t.Name
+	}
+	settings := p.handlers.TopicConfig(name)
+	traffic := p.handlers.Metrics.Topic(name)
+	for j := range asked.Partitions {
+		a := &answered.Partitions[j]
+		replica, err := p.handlers.Replicas.Get(name, asked.Partitions[j].Partition)
+		var count, size int
+		if err == nil {
+			count, size, err = p.append(replica, name, settings, asked.Partitions[j].Records, a)
+		}
+		if err != nil {
+			p.fail(a, replica, err)
+			traffic.ProduceFailed()
+			continue
+		}
+		traffic.Produced(count, size)
+	}
+}
+
+// append validates and appends the batch of one partition, and says how many records and bytes it stored.
+func (p *produceCall) append(replica Replica, name string, settings *config.Topic, records []byte, a *kmsg.ProduceResponseTopicPartition) (count, size int, err error) {
+	acks := p.request.Acks
+	switch {
+	case acks != -1 && acks != 0 && acks != 1:
+		return 0, 0, kerr.InvalidRequiredAcks
+	case isInternal(name) && p.context.ClientID != adminClient:
+		return 0, 0, kerr.InvalidTopicException
+	}
+	valid, err := record.Validate(records, rulesOf(settings, p.context))
+	if err != nil {
+		return 0, 0, err
+	}
+	batch := valid.Batch
+	if batch.IsTransactional() {
+		return 0, 0, kerr.InvalidProducerIDMapping
+	}
+	count, size = int(batch.Count()), len(batch)
+	result, err := replica.Append(batch, partition.AppendQuery{RequiredAcks: acks, LeaderEpoch: record.NoLeaderEpoch}, record.Client, p.context.NowMs)
+	if err != nil {
+		return 0, 0, err
+	}
+	a.BaseOffset, a.LogAppendTime, a.LogStartOffset = result.BaseOffset, result.LogAppendTimeMs, result.LogStartOffset
+	if acks == -1 && result.HighWatermark <= result.LastOffset {
+		p.await(replica, result.LastOffset+1, a)
+	}
+	return count, size, nil
+}
+
+func isInternal(topic string) bool {
+	return topic == "__consumer_offsets" || topic == "__transaction_state" || topic == "__share_group_state"
+}
+
+// rulesOf are the topic's settings that a client's batch is held against.
+func rulesOf(t *config.Topic, c *Context) record.Rules {
+	rules := record.Rules{
+		BeforeMaxMs: t.MessageTimestampBeforeMaxMs, AfterMaxMs: t.MessageTimestampAfterMaxMs,
+		Compacted: t.CleanupPolicyCompact, MaxMessageBytes: t.MaxMessageBytes,
+		MaxRecordBytes: t.MaxDecompressedMessageBytes,
+		NowMs:          c.NowMs, NoZstd: c.Version < 7, Origin: record.Client,
+	}
+	if t.MessageTimestampLogAppendTime {
+		rules.TimestampType = record.LogAppendTime
+	}
+	switch t.CompressionType {
+	case "uncompressed":
+		rules.Compression = record.TargetCompression{Recompress: true, Codec: compress.None}
+	case "gzip":
+		rules.Compression = record.TargetCompression{Recompress: true, Codec: compress.Gzip, Level: t.CompressionGzipLevel}
+	case "snappy":
+		rules.Compression = record.TargetCompression{Recompress: true, Codec: compress.Snappy}
+	case "lz4":
+		rules.Compression = record.TargetCompression{Recompress: true, Codec: compress.Lz4, Level: t.CompressionLz4Level}
+	case "zstd":
+		rules.Compression = record.TargetCompression{Recompress: true, Codec: compress.Zstd, Level: t.CompressionZstdLevel}
+	}
+	return rules
+}
+
+// fail puts an error into one partition's answer. replica is nil when there is none.
+func (p *produceCall) fail(a *kmsg.ProduceResponseTopicPartition, replica Replica, err error) {
+	p.failed = true
+	a.ErrorCode = p.context.code(err)
+	if replica != nil && tellsLogStart(a.ErrorCode) {
+		a.LogStartOffset = replica.LogStartOffset()
+	}
+	// Kafka tells records and message of what is wrong with single records, and nothing of other errors.
+	var invalid *record.Invalid
+	if errors.As(err, &invalid) && len(invalid.RecordErrors) > 0 {
+		a.ErrorMessage = &invalid.Message
+		a.ErrorRecords = make([]kmsg.ProduceResponseTopicPartitionErrorRecord, len(invalid.RecordErrors))
+		for i := range invalid.RecordErrors {
+			e := &invalid.RecordErrors[i]
+			a.ErrorRecords[i].RelativeOffset, a.ErrorRecords[i].ErrorMessage = e.BatchIndex, &e.Message
+		}
+	}
+	var notLeader *partition.NotLeader
+	if errors.As(err, &notLeader) && p.context.Version >= 10 {
+		a.CurrentLeader.LeaderID, a.CurrentLeader.LeaderEpoch = int32(notLeader.LeaderID), int32(notLeader.LeaderEpoch)
+		p.response.Brokers = p.nameLeader(p.response.Brokers, notLeader.LeaderID)
+	}
+}
+
+// tellsLogStart says for which errors Kafka fills in the log start offset: all that are not about the partition, its size limit or its storage.
+func tellsLogStart(code int16) bool {
+	switch code {
+	case kerr.UnknownTopicOrPartition.Code, kerr.NotLeaderForPartition.Code, kerr.MessageTooLarge.Code, kerr.RecordListTooLarge.Code,
+		kerr.CorruptMessage.Code, kerr.KafkaStorageError.Code, kerr.InvalidRequiredAcks.Code, kerr.InvalidTopicException.Code,
+		kerr.InvalidProducerIDMapping.Code:
+		return false
+	}
+	return true
+}
+
+// nameLeader adds a leader's address to the list if it is known and not there yet.
+func (p *produceCall) nameLeader(brokers []kmsg.ProduceResponseBroker, id partition.BrokerID) []kmsg.ProduceResponseBroker {
+	for i := range brokers {
+		if brokers[i].NodeID == int32(id) {
+			return brokers
+		}
+	}
+	endpoint, rack, ok := leaderAddress(p.handlers.Controller.Image(), p.context.Listener, id)
+	if !ok {
+		return brokers
+	}
+	return append(brokers, kmsg.ProduceResponseBroker{NodeID: int32(id), Host: endpoint.Host, Port: int32(endpoint.Port), Rack: rack})
+}
+
+// leaderAddress is where a broker can be reached by clients of a listener.
+func leaderAddress(image *metadata.Image, listener string, id partition.BrokerID) (endpoint metadata.Endpoint, rack *string, ok bool) {
+	broker, ok := image.Broker(metadata.BrokerID(id))
+	if !ok || broker.Fenced {
+		return endpoint, nil, false
+	}
+	endpoint, ok = broker.Endpoints[listener]
+	if broker.Rack != "" {
+		rack = &broker.Rack
+	}
+	return endpoint, rack, ok
+}
+
+func (p *produceCall) reply() Reply {
+	if p.request.Acks != 0 {
+		return Respond(p.response)
+	}
+	if p.failed {
+		return Hangup("an error with acks=0")
+	}
+	return NoReply()
+}
+
+// uncommitted are the partitions of an acks=all Produce whose records are in the log and not committed yet. As an operation it waits until
+// they are, or cannot be any more.
+type uncommitted struct {
+	waiting  []committing
+	complete func(kmsg.Response)
+}
+
+type committing struct {
+	replica   Replica
+	endOffset int64 // exclusive
+	answer    *kmsg.ProduceResponseTopicPartition
+	settled   bool
+}
+
+func (p *produceCall) await(replica Replica, endOffset int64, a *kmsg.ProduceResponseTopicPartition) {
+	p.waiting = append(p.waiting, committing{replica: replica, endOffset: endOffset, answer: a})
+}
+
+func (p *produceCall) waits() bool { return len(p.waiting) > 0 }
+
+func (p *produceCall) park() Reply {
+	p.context.Request.Release() // the records are in the log
+	reply, complete := p.context.Pending()
+	p.complete = complete
+	keys := make([]delayed.Key, len(p.waiting))
+	for i := range p.waiting {
+		keys[i] = delayed.Key(p.waiting[i].replica.Serial())
+	}
+	p.handlers.Waiting.Park(p.context, p, keys, milliseconds(p.request.TimeoutMillis))
+	return reply
+}
+
+// Ready implements delayed.Operation.
+func (p *produceCall) Ready(key delayed.Key) bool {
+	open := 0
+	for i := range p.waiting {
+		w := &p.waiting[i]
+		if w.settled {
+			continue
+		}
+		if key != delayed.AnyKey && key != delayed.Key(w.replica.Serial()) {
+			open++
+			continue
+		}
+		done, err := w.replica.Committed(w.endOffset)
+		switch {
+		case err != nil:
+			p.fail(w.answer, nil, err)
+			w.settled = true
+		case done:
+			w.settled = true
+		default:
+			open++
+		}
+	}
+	return open == 0
+}
+
+// Finish implements delayed.Operation. What is not committed in time is told so; it may still be.
+func (p *produceCall) Finish(delayed.Outcome) {
+	for i := range p.waiting {
+		if w := &p.waiting[i]; !w.settled {
+			p.fail(w.answer, nil, kerr.RequestTimedOut)
+		}
+	}
+	p.complete(p.response)
+}
+
+// milliseconds is a time to wait as requests have it; below zero counts as zero.
+func milliseconds(ms int32) time.Duration { return time.Duration(max(ms, 0)) * time.Millisecond }
