@@ -108,24 +108,35 @@ func (c *Context) encode(response kmsg.Response) server.Response {
 	head.B = response.AppendTo(head.B)
 	out := server.Response{Head: head}
 	if throttled, ok := response.(kmsg.ThrottleResponse); ok {
-		out.ThrottleMs, _ = throttled.Throttle()
+		out.ThrottleMs, _ = throttled.Throttle() // versions that say "before the answer" are muted after it too, as by Kafka since 2.0
 	}
-	c.account(response)
+	c.account(response, out.ThrottleMs)
 	return out
 }
 
 func (c *Context) encodeRaw(raw *rawBody) server.Response {
-	if raw.Response != nil {
-		c.account(raw.Response)
-	}
+	c.account(raw.Response, raw.ThrottleMs)
 	return server.Response{Head: c.header(0), Segments: raw.segments, ThrottleMs: raw.ThrottleMs, Done: raw.Done}
 }
 
-// account counts the errors of a response and writes the request log.
-func (c *Context) account(response kmsg.Response) {
+// account counts the errors of a response, which may be nil, and writes the request log.
+func (c *Context) account(response kmsg.Response, throttleMs int32) {
+	metrics := c.handlers.Metrics
+	if throttleMs > 0 {
+		metrics.Throttled(c.Key, throttleMs)
+	}
+	failed := int16(0) // the first error
+	if response != nil {
+		eachCode(response, func(code int16) {
+			metrics.Errored(c.Key, code, 1)
+			if failed == 0 {
+				failed = code
+			}
+		})
+	}
 	if entry := c.handlers.Log.Check(zap.DebugLevel, "request"); entry != nil {
 		entry.Write(zap.String("api", kmsg.NameForKey(c.Key)), zap.Int16("version", c.Version), zap.Int32("correlation", c.CorrelationID),
 			zap.String("client", c.ClientID), zap.String("listener", c.Listener), zap.Stringer("remote", c.RemoteAddr),
-			zap.Int("bytes", len(c.Request.Body)))
+			zap.Int16("error", failed), zap.Int32("throttleMs", throttleMs), zap.Int64("ms", c.handlers.NowMs()-c.NowMs))
 	}
 }
