@@ -7,7 +7,13 @@
 package partlog
 
 import (
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+
 	"sluice/protocol/record"
+	"sluice/storage/epoch"
 	"sluice/storage/producer"
 	"sluice/storage/segment"
 	"sluice/storage/vfs"
@@ -57,155 +63,269 @@ type Recovery struct {
 
 // Log is one partition's log.
 type Log struct {
-	options Options
+	fs           vfs.FS
+	dir          string
+	handles      *segment.Handles
+	background   func(func())
+	progress     func(Recovery)
+	jitterSeed   uint64
+	expirationMs atomic.Int64
+	config       atomic.Pointer[Config]
+
+	// What readers use. The segments are in order, at least one, and the list is replaced, never modified. The last one is the active segment.
+	segments      atomic.Pointer[[]*segment.Segment]
+	start         atomic.Int64 // log start offset
+	end           atomic.Int64 // log end offset
+	recoveryPoint atomic.Int64
+	truncations   atomic.Int64 // counts them, before and after: a reader that failed looks whether it was for that
+	fault         atomic.Pointer[Fault]
+	closed        atomic.Bool
+	lastFlushMs   atomic.Int64
+	epochs        *epoch.Cache // readers may read it
+
+	// flushing is held by whoever syncs files or removes what may be being synced. It is taken before mu.
+	flushing sync.Mutex
+
+	mu        sync.Mutex // guards all below, and is held to change what is above
+	producers producer.Table
+	snapshots *producer.Snapshots
+	rolled    []*segment.Segment // closed segments that have not been synced whole
+	doomed    []doomed           // files to be removed, oldest first
+	nowMs     int64              // the latest time seen
+	busy      bool               // something was appended since the last Retain
 }
 
-// Open opens the log in a folder, which may be empty or missing. After an unclean stop the segments from the recovery point on are scanned and
-// the log is cut at the first bad batch. The error is a *Fault.
-func Open(o Options) (*Log, error) { panic("not written yet") }
-
-// AppendInfo is the result of an append.
-type AppendInfo struct {
-	BaseOffset      int64
-	LastOffset      int64 // inclusive
-	LogAppendTimeMs int64 // of a topic with LogAppendTime, and of a duplicate the time of its first append; else record.NoTimestamp
-	LogStartOffset  int64
-	MaxTimestampMs  int64 // record.NoTimestamp if there is none
-	Duplicate       bool  // nothing was appended; the offsets are those of the first append
-	Rolled          bool  // a new segment was begun
+// doomed is a file, or the files of a segment, that have been renamed and wait for their removal.
+type doomed struct {
+	atMs    int64
+	segment *segment.Segment // nil if it is
+	path    string           // a single file
 }
 
-// AppendAsLeader appends one batch. It stamps the next offset and the epoch into b, and the time nowMs if the topic has LogAppendTime, and writes b as it
-// then is. b may be reused as soon as it returns. The batch has been validated (record.Validate) before.
-// Errors: *TooLarge, those of package producer, *Fault, ErrClosed.
-func (l *Log) AppendAsLeader(b record.Batch, epoch record.LeaderEpoch, o Origin, nowMs int64) (AppendInfo, error) {
-	panic("not written yet")
+// list is the segments as they are now.
+func (l *Log) list() []*segment.Segment { return *l.segments.Load() }
+
+// publish replaces the list of segments.
+func (l *Log) publish(segments []*segment.Segment) { l.segments.Store(&segments) }
+
+// last is the active segment.
+func (l *Log) last() *segment.Segment {
+	segments := l.list()
+	return segments[len(segments)-1]
 }
 
-// AppendMarker is AppendAsLeader for an end-transaction marker of a coordinator with a transaction version (2 and later: each transaction has its own
-// producer epoch, KIP-890).
-func (l *Log) AppendMarker(b record.Batch, epoch record.LeaderEpoch, transactionVersion int16, nowMs int64) (AppendInfo, error) {
-	panic("not written yet")
-}
-
-// AppendAsFollower appends batches as another replica sent them, with their offsets and epochs. A batch cut short at the end is ignored.
-// Errors: *record.Corrupt, *UnexpectedOffset, *TooLarge, *Fault, ErrClosed.
-func (l *Log) AppendAsFollower(batches []byte, nowMs int64) (AppendInfo, error) {
-	panic("not written yet")
-}
-
-// Slice is a range of a segment's file. Bytes is 0 if there is nothing between the fetch offset and the bound.
-type Slice struct {
-	File        vfs.File // nil if Bytes is 0
-	Position    int64    // of the first byte in File
-	Bytes       int64
-	FetchOffset int64
-	// FirstBatchBytes is the size of the first batch. If it is more than Bytes, the caller's limit did not allow even that one.
-	FirstBatchBytes int64
-	LogStartOffset  int64
-	LogEndOffset    int64 // exclusive
-}
-
-// Close gives the file back. A Slice must be closed once, when its bytes have been sent; closing an empty one does nothing.
-func (s *Slice) Close() { panic("not written yet") }
-
-// Read finds the bytes of the batches from the one that holds fetchOffset on. They begin with a whole batch, which may start before fetchOffset, and may end inside
-// one, as Kafka's do; batches that reach upTo (exclusive) or beyond are left out. With atLeastOne the first batch comes whole even if it has more than maxBytes.
-// Errors: *OffsetOutOfRange, *Fault, ErrClosed.
-func (l *Log) Read(fetchOffset int64, maxBytes int, atLeastOne bool, upTo int64) (Slice, error) {
-	panic("not written yet")
-}
-
-// AbortedTransaction is a transaction whose records a read_committed consumer leaves out.
-type AbortedTransaction struct {
-	ProducerID  record.ProducerID
-	FirstOffset int64
-}
-
-// AbortedTransactions lists the aborted transactions with records between from and upTo (exclusive), in the order of their markers.
-func (l *Log) AbortedTransactions(from, upTo int64) ([]AbortedTransaction, error) {
-	panic("not written yet")
+// floor is the index of the last segment that begins at or before offset; -1 if all begin later.
+func floor(segments []*segment.Segment, offset int64) int {
+	// Most readers are at the end.
+	if n := len(segments) - 1; segments[n].BaseOffset() <= offset {
+		return n
+	}
+	i, found := slices.BinarySearchFunc(segments, offset, func(s *segment.Segment, offset int64) int {
+		switch base := s.BaseOffset(); {
+		case base < offset:
+			return -1
+		case base > offset:
+			return 1
+		}
+		return 0
+	})
+	if found {
+		return i
+	}
+	return i - 1
 }
 
 // LogStartOffset is the first offset that can be read.
-func (l *Log) LogStartOffset() int64 { panic("not written yet") }
+func (l *Log) LogStartOffset() int64 { return l.start.Load() }
 
 // LogEndOffset is the next offset to be written.
-func (l *Log) LogEndOffset() int64 { panic("not written yet") }
+func (l *Log) LogEndOffset() int64 { return l.end.Load() }
 
 // RecoveryPoint is the first offset not known to be flushed.
-func (l *Log) RecoveryPoint() int64 { panic("not written yet") }
+func (l *Log) RecoveryPoint() int64 { return l.recoveryPoint.Load() }
 
 // SizeBytes is the size of all segments.
-func (l *Log) SizeBytes() int64 { panic("not written yet") }
+func (l *Log) SizeBytes() int64 {
+	size := int64(0)
+	for _, s := range l.list() {
+		size += s.Size()
+	}
+	return size
+}
+
+// Segments is the number of segments.
+func (l *Log) Segments() int { return len(l.list()) }
 
 // LastStableOffset is the smaller of the high watermark and the first offset of the oldest transaction that is open, or was ended by a marker
 // at or above the high watermark (exclusive). High watermarks may only grow from call to call while the log is not truncated.
-func (l *Log) LastStableOffset(highWatermark int64) int64 { panic("not written yet") }
-
-// TimestampOffset is a record found by time.
-type TimestampOffset struct {
-	TimestampMs int64
-	Offset      int64
-	LeaderEpoch record.LeaderEpoch
-}
-
-// OffsetForTimestamp finds the first record with that timestamp or a later one, in ms since 1970, below upTo (exclusive).
-func (l *Log) OffsetForTimestamp(timestampMs, upTo int64) (TimestampOffset, bool, error) {
-	panic("not written yet")
-}
-
-// OffsetOfMaxTimestamp finds the first record with the largest timestamp of the log, if it is below upTo (exclusive).
-func (l *Log) OffsetOfMaxTimestamp(upTo int64) (TimestampOffset, bool, error) {
-	panic("not written yet")
+func (l *Log) LastStableOffset(highWatermark int64) int64 {
+	return min(highWatermark, max(l.producers.LastStableOffset(highWatermark), l.start.Load()))
 }
 
 // LatestEpoch is the epoch of the last leader, record.NoLeaderEpoch if there was none.
-func (l *Log) LatestEpoch() record.LeaderEpoch { panic("not written yet") }
+func (l *Log) LatestEpoch() record.LeaderEpoch { return l.epochs.LatestEpoch() }
 
 // EpochForOffset is the epoch of the leader that appended, or is to append, the offset; record.NoLeaderEpoch if that is not known.
-func (l *Log) EpochForOffset(offset int64) record.LeaderEpoch { panic("not written yet") }
+func (l *Log) EpochForOffset(offset int64) record.LeaderEpoch { return l.epochs.ForOffset(offset) }
 
 // EndOffsetForEpoch answers OffsetForLeaderEpoch: the largest known epoch up to e, and the offset (exclusive) at which it ended. Both are -1 if e is unknown.
 func (l *Log) EndOffsetForEpoch(e record.LeaderEpoch) (record.LeaderEpoch, int64) {
-	panic("not written yet")
+	return l.epochs.EndOffsetFor(e, l.end.Load())
 }
 
 // AssignEpochStart notes that the leader of epoch e appends from startOffset on. It is on the disk before what it appends counts as flushed.
-func (l *Log) AssignEpochStart(e record.LeaderEpoch, startOffset int64) { panic("not written yet") }
+func (l *Log) AssignEpochStart(e record.LeaderEpoch, startOffset int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.epochs.Assign(e, startOffset)
+}
 
-// TruncateTo removes everything from offset on. If it is inside a batch, the whole batch goes and the log end offset is offset all the same. The caller writes the
-// recovery point to its checkpoint file before the next append.
-func (l *Log) TruncateTo(offset int64) error { panic("not written yet") }
+// SetConfig changes the config for all that follows.
+func (l *Log) SetConfig(c *Config) { l.config.Store(c) }
 
-// TruncateFullyAndStartAt removes everything; the log starts and ends at offset.
-func (l *Log) TruncateFullyAndStartAt(offset int64) error { panic("not written yet") }
+// SetProducerIDExpiration changes producer.id.expiration.ms.
+func (l *Log) SetProducerIDExpiration(ms int64) { l.expirationMs.Store(ms) }
+
+// ActiveProducers lists the producers that are remembered, by id. Those that have expired at nowMs are left out.
+func (l *Log) ActiveProducers(nowMs int64) []producer.State {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.producers.Expire(nowMs, l.expirationMs.Load())
+	return l.producers.Active()
+}
+
+// ExpireProducers forgets producers without an open transaction that were last seen ProducerIDExpirationMs ago.
+func (l *Log) ExpireProducers(nowMs int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.producers.Expire(nowMs, l.expirationMs.Load())
+}
+
+// HasOpenTransaction says whether the producer, in that epoch, has a transaction open in this log.
+func (l *Log) HasOpenTransaction(id record.ProducerID, e record.ProducerEpoch) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.producers.HasOpenTransaction(id, e)
+}
 
 // AdvanceLogStartOffset raises the log start offset; a smaller or equal one changes nothing. Above the log end offset it fails with *OffsetOutOfRange. Segments
 // below it go with the next Retain. The caller checks the high watermark and writes the checkpoint file.
-func (l *Log) AdvanceLogStartOffset(offset int64) error { panic("not written yet") }
+func (l *Log) AdvanceLogStartOffset(offset int64) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.writable(); err != nil {
+		return err
+	}
+	if offset > l.end.Load() {
+		return l.outOfRange(offset)
+	}
+	l.advanceStart(offset)
+	return nil
+}
 
-// Roll begins a new segment, unless the active one is empty.
-func (l *Log) Roll(nowMs int64) error { panic("not written yet") }
+func (l *Log) advanceStart(offset int64) {
+	if offset <= l.start.Load() {
+		return
+	}
+	l.start.Store(offset)
+	if l.recoveryPoint.Load() < offset {
+		l.recoveryPoint.Store(offset)
+	}
+	l.epochs.TruncateFromStart(offset)
+}
 
-// Retain deletes the segments whose time, size or offsets are past what the config keeps, as long as they are below the high watermark, and removes files of
-// segments deleted FileDeleteDelayMs ago. It returns how many segments it deleted. The log start offset may have changed.
-func (l *Log) Retain(nowMs, highWatermark int64) (int, error) { panic("not written yet") }
+func (l *Log) outOfRange(offset int64) error {
+	return &OffsetOutOfRange{Requested: offset, LogStartOffset: l.start.Load(), LogEndOffset: l.end.Load()}
+}
 
-// Flush makes everything durable that was appended before the call, and raises the recovery point.
-func (l *Log) Flush() error { panic("not written yet") }
+// writable says why the log may not be changed.
+func (l *Log) writable() error {
+	if l.closed.Load() {
+		return ErrClosed
+	}
+	if f := l.fault.Load(); f != nil {
+		return f
+	}
+	return nil
+}
 
-// FlushDue says whether the log has unflushed records and FlushMs have passed since the last flush.
-func (l *Log) FlushDue(nowMs int64) bool { panic("not written yet") }
+// at notes the time.
+func (l *Log) at(nowMs int64) { l.nowMs = max(l.nowMs, nowMs) }
 
-// SetConfig changes the config for all that follows.
-func (l *Log) SetConfig(c *Config) { panic("not written yet") }
+// failed makes a fault of an error of writing: from now on nothing is written any more.
+func (l *Log) failed(op string, err error) error {
+	var f *Fault
+	if !errors.As(err, &f) {
+		f = &Fault{Op: op, Path: l.dir, Err: err}
+	}
+	l.fault.CompareAndSwap(nil, f)
+	return f
+}
 
-// ActiveProducers lists the producers that are remembered, by id.
-func (l *Log) ActiveProducers(nowMs int64) []producer.State { panic("not written yet") }
+// Close flushes, writes the producer snapshot and closes all files. The recovery point then is the log end offset. Closing again does nothing.
+func (l *Log) Close() error {
+	l.flushing.Lock()
+	defer l.flushing.Unlock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed.Load() {
+		return nil
+	}
+	err := l.writable()
+	if err == nil {
+		if err = l.finish(); err != nil {
+			err = l.failed("close", err)
+		}
+	}
+	l.closeFiles()
+	return err
+}
 
-// ExpireProducers forgets producers without an open transaction that were last seen ProducerIDExpirationMs ago.
-func (l *Log) ExpireProducers(nowMs int64) { panic("not written yet") }
+// finish brings everything to the disk. It holds both locks.
+func (l *Log) finish() error {
+	if err := l.removeDoomed(true); err != nil {
+		return err
+	}
+	active := l.last()
+	if err := active.Finish(); err != nil {
+		return err
+	}
+	end := l.end.Load()
+	if active.Created() {
+		l.producers.SetEndOffset(end)
+		if err := l.snapshots.Take(&l.producers); err != nil {
+			return err
+		}
+		if end > l.recoveryPoint.Load() || active.IndexesUnsynced() {
+			l.rolled = append(l.rolled, active) // its indexes count from now on
+		}
+	}
+	if err := l.sync(l.collect(end)); err != nil {
+		return err
+	}
+	l.recoveryPoint.Store(end)
+	return l.epochs.Save()
+}
 
-// Close flushes, writes the producer snapshot and closes all files. The recovery point then is the log end offset.
-func (l *Log) Close() error { panic("not written yet") }
+// Discard closes all files and writes nothing, as the partition has been deleted. Readers that have a Slice keep it.
+func (l *Log) Discard() {
+	l.flushing.Lock()
+	defer l.flushing.Unlock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.closed.Load() {
+		l.closeFiles()
+	}
+}
+
+func (l *Log) closeFiles() {
+	l.closed.Store(true)
+	for _, s := range l.list() {
+		s.Close()
+	}
+	for _, d := range l.doomed {
+		if d.segment != nil {
+			d.segment.Close()
+		}
+	}
+}
