@@ -320,5 +320,6 @@ func (g *classicGroup) typeOrNil() *string {
 	if g.protocolType == "" {
 		return nil
 	}
-	return &g.protocolType
+	t := g.protocolType // responses outlive this state of the group
+	return &t
 }

@@ -220,6 +220,7 @@ func (o *op) replaceStatic(g *classicGroup, old *member, req *JoinRequest, id st
 			o.rebalanceOrCompleteJoin(g)
 			return
 		}
+		g.computeSubscribed() // as a coordinator that takes over will; Kafka leaves it until then
 		o.writeLive(record)
 		o.effects.Settled = o.settleStatic(g, member, req.Version, previousLeader)
 	case stateCompletingRebalance:
@@ -239,7 +240,7 @@ func (o *op) settleStatic(g *classicGroup, member *member, version int16, previo
 			return o.effects // replaced again, or gone
 		}
 		if err != nil {
-			response := joinError("", recordError(err))
+			response := joinError("", OperationError(err))
 			response.Generation, response.Protocol, response.ProtocolType, response.LeaderID = g.generation, g.protocol, g.typeOrNil(), previousLeader
 			o.answerJoin(g, member, response)
 			return o.effects

@@ -82,7 +82,7 @@ func (o *op) storeAssignment(g *classicGroup, decided []kmsg.SyncGroupRequestGro
 			return o.effects
 		}
 		if err != nil {
-			o.abandonAssignment(g, recordError(err))
+			o.abandonAssignment(g, OperationError(err))
 			o.rebalanceOrCompleteJoin(g)
 			return o.effects
 		}

@@ -17,13 +17,19 @@ func codeOf(err error) int16 {
 	return kerr.UnknownServerError.Code
 }
 
-// recordError is what the members of a classic group are told when a record of the group was not committed.
-func recordError(err error) error {
+// OperationError is what a client is told when the coordinator's log, and not the machine, failed an operation: the codes that a producer
+// would get are replaced by those that a member of a group understands. All others stay.
+func OperationError(err error) error {
+	if err == nil {
+		return nil
+	}
 	e, ok := errors.AsType[*kerr.Error](err)
 	if !ok {
-		return kerr.UnknownServerError
+		return err
 	}
 	switch e {
+	case kerr.NetworkException:
+		return kerr.CoordinatorLoadInProgress
 	case kerr.UnknownTopicOrPartition, kerr.NotEnoughReplicas, kerr.RequestTimedOut:
 		return kerr.CoordinatorNotAvailable
 	case kerr.NotLeaderForPartition, kerr.KafkaStorageError:

@@ -1,6 +1,8 @@
 package group
 
 import (
+	"math"
+
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
@@ -19,7 +21,8 @@ func (m *Machine) CommitOffsets(nowMs int64, req *kmsg.OffsetCommitRequest) (*km
 	}
 	expiresAtMs := int64(neverExpires)
 	if req.RetentionTimeMillis != -1 {
-		expiresAtMs = nowMs + req.RetentionTimeMillis
+		// Kept where the log can say it: above zero, and without overflow.
+		expiresAtMs = max(nowMs+min(req.RetentionTimeMillis, math.MaxInt64-nowMs), 1)
 	}
 	resp := kmsg.NewPtrOffsetCommitResponse()
 	resp.Topics = make([]kmsg.OffsetCommitResponseTopic, len(req.Topics))
@@ -35,9 +38,12 @@ func (m *Machine) CommitOffsets(nowMs int64, req *kmsg.OffsetCommitRequest) (*km
 				partitions[j].ErrorCode = kerr.OffsetMetadataTooLarge.Code
 				continue
 			}
-			leaderEpoch := p.LeaderEpoch
+			leaderEpoch, topicID := p.LeaderEpoch, t.TopicID
 			if leaderEpoch < 0 {
 				leaderEpoch = noLeaderEpoch
+			}
+			if expiresAtMs != neverExpires {
+				leaderEpoch, topicID = noLeaderEpoch, [16]byte{} // the version of the record that has an expiry has neither
 			}
 			o.effects.Records = append(o.effects.Records, &offsetRecord{
 				group:     req.Group,
@@ -49,7 +55,7 @@ func (m *Machine) CommitOffsets(nowMs int64, req *kmsg.OffsetCommitRequest) (*km
 					metadata:      metadata,
 					committedAtMs: nowMs,
 					expiresAtMs:   expiresAtMs,
-					topicID:       t.TopicID,
+					topicID:       topicID,
 				},
 			})
 		}

@@ -67,7 +67,7 @@ func loadedGroup(id string, v *kmsg.GroupMetadataValue) *classicGroup {
 			rebalanceTimeoutMs: rebalanceTimeoutMs,
 			sessionTimeoutMs:   l.SessionTimeoutMillis,
 			protocols:          []protocol{{name: *v.Protocol, metadata: l.Subscription}},
-			assignment:         l.Assignment,
+			assignment:         cloneNonNil(l.Assignment),
 		}, v.ProtocolType)
 	}
 	if len(g.members) > 0 {
