@@ -1,6 +1,43 @@
 package api
 
-import "github.com/twmb/franz-go/pkg/kmsg"
+import (
+	"errors"
+	"fmt"
 
-// decode reads the body of a request, whose version is set.
-func decode(request kmsg.Request, body []byte) error { return request.ReadFrom(body) }
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"sluice/broker/server"
+)
+
+// Bounds on what decoding a request may allocate beside the frame itself. An array whose elements are nearly empty, or a body full of
+// unknown tagged fields, takes up to thirty times its bytes in memory; requests of real clients take about twice.
+const (
+	smallBodyBytes   = 32 << 10 // smaller bodies are decoded without looking first
+	decodedBase      = 1 << 20
+	decodedPerByte   = 8
+	decodedMost      = 64 << 20
+	decodedMinCharge = 64 << 10 // what is below is not worth counting
+)
+
+var (
+	errImpossible = errors.New("it ends early or holds an impossible length")
+	errMemory     = errors.New("too many requests in memory (queued.max.request.bytes)")
+)
+
+// decode reads the body of a request, whose version is set. Record bytes and other byte fields alias the body. A large body is walked
+// first, and refused when its structure would take too much memory.
+func decode(request kmsg.Request, r *server.Request) error {
+	if len(r.Body) > smallBodyBytes {
+		w := walker{b: r.Body, limit: min(decodedBase+decodedPerByte*len(r.Body), decodedMost)}
+		w.walk(layoutOf(request))
+		switch {
+		case w.bad:
+			return errImpossible
+		case w.memory > w.limit:
+			return fmt.Errorf("its %d bytes hold more than %d bytes of structure", len(r.Body), w.limit)
+		case w.memory > decodedMinCharge && !r.Charge(w.memory):
+			return errMemory
+		}
+	}
+	return request.ReadFrom(r.Body)
+}

@@ -28,7 +28,7 @@ func (h *Handlers) Dispatch(r *server.Request) server.Reply {
 	}
 	request := row.newRequest()
 	request.SetVersion(c.Version)
-	if err := decode(request, r.Body); err != nil {
+	if err := decode(request, r); err != nil {
 		return server.Hangup(fmt.Sprintf("malformed %s request, version %d: %v", row.name, c.Version, err))
 	}
 	reply := row.call(h, c, request)

@@ -20,7 +20,7 @@ type Request struct {
 	ReceivedAt time.Time // when the last byte of the frame had arrived
 
 	frame    *Buffer // under Body; nil once released
-	charged  int     // bytes of the budget that the frame holds until the reply is made
+	charged  int     // bytes of the budget that the request holds until the reply is made
 	size     int     // of the frame
 	retained bool
 	kind     replyKind
@@ -55,6 +55,14 @@ func (r *Request) Retain() { r.retained = true }
 func (r *Request) Release() {
 	r.Body = nil
 	r.recycle()
+}
+
+// Charge counts n bytes that the request holds beside its frame, until its reply is made or Release is called, as part of what all
+// requests may hold together. It is false when that is far too much already: the request should be refused. It is called by the
+// goroutine in which Dispatch runs.
+func (r *Request) Charge(n int) bool {
+	r.charged += n
+	return r.Conn.server.budget.take(n)
 }
 
 // recycle gives the frame back. The caller is the only one to touch the frame: the reader before the request is queued, or whoever
