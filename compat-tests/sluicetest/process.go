@@ -69,10 +69,22 @@ func Start(t testing.TB, args ...string) *Process {
 	return p
 }
 
+// StartShared is Start for a broker that outlives the test that started it. Whoever asks for it kills it at the end.
+func StartShared(t testing.TB, args ...string) *Process {
+	t.Helper()
+	p := &Process{t: t, Address: FreeAddress(t), Admin: FreeAddress(t), args: append(args, "--ephemeral")}
+	p.Launch()
+	p.WaitReady()
+	return p
+}
+
 // Launch starts the process without waiting for it to be ready. The test needs it only after Kill or Stop.
 func (p *Process) Launch() {
 	p.t.Helper()
-	args := append([]string{"serve", "--data", p.DataDir, "--listen", p.Address, "--admin", p.Admin}, p.args...)
+	args := append([]string{"serve", "--listen", p.Address, "--admin", p.Admin}, p.args...)
+	if p.DataDir != "" {
+		args = append(args, "--data", p.DataDir)
+	}
 	p.cmd = exec.Command(Binary(p.t), args...)
 	p.out = &tail{limit: 64 << 10}
 	p.cmd.Stdout, p.cmd.Stderr = p.out, p.out
@@ -229,4 +241,15 @@ func (w *tail) String() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.kept.String()
+}
+
+// Until polls a condition every 20 ms, and fails the test when it does not hold after the limit.
+func Until(t testing.TB, limit time.Duration, what string, condition func() bool) {
+	t.Helper()
+	Eventually(t, limit, func(context.Context) error {
+		if !condition() {
+			return errors.New("still waiting for: " + what)
+		}
+		return nil
+	})
 }
