@@ -17,19 +17,19 @@ const (
 	zstdMaxWindow = 128 << 20
 	// zstdStreamWindow is the largest window that is decoded piece by piece, for that takes a buffer of the window's
 	// size. Only the levels above 19 make frames with larger ones; such a frame is decoded as a whole, into memory that
-	// grows with what it really holds.
+	// grows with what it really holds, up to zstdWholeMax, and one at a time.
 	zstdStreamWindow = 8 << 20
-	// zstdWholeBytes is how much is decoded as a whole without asking for the window: it is cheaper than piece by piece.
-	zstdWholeBytes = 1 << 20
+	zstdWholeMax     = zstdMaxWindow // the library does not allow less than the window
+	// zstdWholeBytes is how much is decoded as a whole whatever the window: it is cheaper than piece by piece.
+	zstdWholeBytes = 4 << 20
 	// zstdBlockBytes is the most that a block can hold.
 	zstdBlockBytes = 128 << 10
-	// zstdFirstBytes is the least output memory to begin with, if the frame can fill it.
-	zstdFirstBytes = 64 << 10
-	// zstdSlackBytes is room behind the output that the decoder likes to have for its copy loops.
-	zstdSlackBytes = 64
 )
 
-var errZstdPartial = errors.New("zstd: frame ends early")
+var (
+	errZstdPartial = errors.New("zstd: frame ends early")
+	errZstdContent = errors.New("zstd: frame declares more than its blocks can hold")
+)
 
 // zstdExtent walks over the headers of the frames and blocks in src, without decoding, for an upper bound of the output
 // and for the largest window in use.
@@ -53,6 +53,7 @@ func zstdExtent(src []byte) (bound int64, window uint64, err error) {
 		}
 		window = max(window, w)
 		src = src[h.HeaderSize:]
+		frame := int64(0)
 		for last := false; !last; {
 			if len(src) < 3 {
 				return 0, 0, errZstdPartial
@@ -71,8 +72,12 @@ func zstdExtent(src []byte) (bound int64, window uint64, err error) {
 				return 0, 0, errZstdPartial
 			}
 			src = src[3+stored:]
-			bound += int64(min(yields, zstdBlockBytes))
+			frame += int64(min(yields, zstdBlockBytes))
 		}
+		if h.HasFCS && h.FrameContentSize > uint64(frame) {
+			return 0, 0, errZstdContent
+		}
+		bound += frame
 		if h.HasCheckSum {
 			if len(src) < 4 {
 				return 0, 0, errZstdPartial
@@ -83,47 +88,12 @@ func zstdExtent(src []byte) (bound int64, window uint64, err error) {
 	return bound, window, nil
 }
 
-// zstdWhole decodes into the memory that it is given and never allocates more.
+// zstdWhole decodes what is decoded as a whole. It may be used by several goroutines at once.
 var zstdWhole = sync.OnceValue(func() *zstd.Decoder {
-	d, err := zstd.NewReader(nil, zstd.WithDecodeAllCapLimit(true), zstd.WithDecoderMaxWindow(zstdMaxWindow), zstd.WithDecoderConcurrency(0))
+	d, err := zstd.NewReader(nil, zstd.WithDecoderMaxMemory(zstdWholeMax), zstd.WithDecoderMaxWindow(zstdMaxWindow), zstd.WithDecoderConcurrency(0))
 	assert.That(err == nil, "zstd decoder options: %v", err)
 	return d
 })
-
-func zstdDecompress(dst, src []byte, maxBytes int) ([]byte, error) {
-	bound, window, err := zstdExtent(src)
-	if err != nil {
-		return dst, err
-	}
-	if window > zstdMaxWindow {
-		return dst, zstd.ErrWindowSizeExceeded
-	}
-	limit := min(bound, int64(maxBytes))
-	first := max(zstdFirstBytes, 4*int64(len(src)), int64(cap(dst)-len(dst)-zstdSlackBytes))
-	for room := min(limit, first); ; room = min(limit, 4*room) {
-		dst = slices.Grow(dst, int(room)+zstdSlackBytes)
-		out, err := zstdWhole().DecodeAll(src, dst[:len(dst):len(dst)+int(room)])
-		switch {
-		case err == nil:
-			return out, nil
-		case !errors.Is(err, zstd.ErrDecoderSizeExceeded):
-			return dst, err
-		case room < limit:
-		case limit < bound:
-			return dst, ErrTooLarge
-		default:
-			return dst, err
-		}
-	}
-}
-
-// zstdSource decodes piece by piece.
-type zstdSource struct {
-	in bytes.Reader
-	d  *zstd.Decoder
-}
-
-var zstdSources sync.Pool // of *zstdSource
 
 func openZstd(src []byte) (source, error) {
 	bound, window, err := zstdExtent(src)
@@ -133,8 +103,12 @@ func openZstd(src []byte) (source, error) {
 	if window > zstdMaxWindow {
 		return nil, zstd.ErrWindowSizeExceeded
 	}
-	if bound <= zstdWholeBytes || window > zstdStreamWindow {
-		return &zstdWholeSource{src: src}, nil
+	if bound <= zstdWholeBytes {
+		return &zstdWholeSource{src: src, bound: bound}, nil
+	}
+	if window > zstdStreamWindow {
+		zstdLarge.Lock()
+		return &zstdWholeSource{src: src, bound: bound, large: true}, nil
 	}
 	z, _ := zstdSources.Get().(*zstdSource)
 	if z == nil {
@@ -151,6 +125,42 @@ func openZstd(src []byte) (source, error) {
 	return z, nil
 }
 
+// zstdWholeSource decodes everything at its first use.
+type zstdWholeSource struct {
+	src   []byte
+	bound int64 // of the output
+	large bool  // holds zstdLarge
+}
+
+// zstdLarge is held while a frame with a large window is in memory.
+var zstdLarge sync.Mutex
+
+func (z *zstdWholeSource) fill(dst []byte) ([]byte, error) {
+	dst = slices.Grow(dst, int(min(z.bound, 4*int64(len(z.src)))))
+	out, err := zstdWhole().DecodeAll(z.src, dst)
+	switch {
+	case errors.Is(err, zstd.ErrDecoderSizeExceeded):
+		return dst, ErrTooLarge
+	case err != nil:
+		return dst, err
+	}
+	return out, io.EOF
+}
+
+func (z *zstdWholeSource) close() {
+	if z.large {
+		zstdLarge.Unlock()
+	}
+}
+
+// zstdSource decodes piece by piece.
+type zstdSource struct {
+	in bytes.Reader
+	d  *zstd.Decoder
+}
+
+var zstdSources sync.Pool // of *zstdSource
+
 func (z *zstdSource) fill(dst []byte) ([]byte, error) {
 	n, err := z.d.Read(dst[len(dst):cap(dst)])
 	return dst[:len(dst)+n], err
@@ -162,22 +172,6 @@ func (z *zstdSource) close() {
 		zstdSources.Put(z)
 	}
 }
-
-// zstdWholeSource decodes everything at once at its first use.
-type zstdWholeSource struct{ src []byte }
-
-// zstdWholeMax bounds the output of a frame whose window is too large for decoding it piece by piece.
-const zstdWholeMax = 128 << 20
-
-func (z *zstdWholeSource) fill(dst []byte) ([]byte, error) {
-	dst, err := zstdDecompress(dst, z.src, zstdWholeMax)
-	if err == nil {
-		err = io.EOF
-	}
-	return dst, err
-}
-
-func (z *zstdWholeSource) close() {}
 
 // zstdEncoders has one encoder for each of the library's levels.
 var zstdEncoders [zstd.SpeedBestCompression + 1]struct {
