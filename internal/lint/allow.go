@@ -54,7 +54,8 @@ var edges = map[string][]string{
 	"broker": {"..."},
 
 	// L6: the command line
-	"cmd/sluice": {"..."},
+	"cmd/sluice":      {"..."},
+	"cmd/sluice/dump": {"protocol/...", "storage/..."},
 }
 
 // modules says which modules outside the standard library a package may import, test files left out. Packages that are missing may import none.
@@ -75,6 +76,7 @@ var modules = map[string][]string{
 	"broker/admin":             {"github.com/prometheus/client_golang", "go.uber.org/zap"},
 	"broker/api":               {"github.com/twmb/franz-go/pkg/kmsg", "github.com/twmb/franz-go/pkg/kbin", "github.com/twmb/franz-go/pkg/kerr", "go.uber.org/zap"},
 	"broker":                   {"github.com/twmb/franz-go/pkg/kmsg", "github.com/twmb/franz-go/pkg/kerr", "github.com/prometheus/client_golang", "go.uber.org/zap", "golang.org/x/sync"},
+	"cmd/sluice/dump":          {"github.com/twmb/franz-go/pkg/kmsg"},
 	"cmd/sluice":               {"github.com/spf13/cobra", "github.com/twmb/franz-go", "go.uber.org/zap", "github.com/twmb/franz-go/pkg/kmsg"},
 }
 
