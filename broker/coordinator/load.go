@@ -50,8 +50,12 @@ func (s *shard[M]) readLog() loaded[M] {
 			l.err = fmt.Errorf("read at offset %d of %d: %w", l.next, end, err)
 			return l
 		}
+		from := l.next
 		for len(b) > 0 {
 			first, rest, err := record.Split(b)
+			if corrupt, ok := errors.AsType[*record.Corrupt](err); ok && corrupt.Incomplete && l.next > from {
+				break // it comes whole with the next read
+			}
 			if err == nil && !first.ValidCRC() {
 				err = errors.New("checksum does not match")
 			}

@@ -41,8 +41,8 @@ type Machine interface {
 type Log interface {
 	// Append writes one batch as the leader and returns the offset of its last record. The batch may be reused afterwards.
 	Append(b record.Batch, nowMs int64) (lastOffset int64, err error)
-	// Read returns whole batches from the one that holds fetchOffset on, up to the log end offset: at least one batch even when it is
-	// larger than maxBytes, none at the log end.
+	// Read returns batches from the one that holds fetchOffset on: the first is whole even when it is larger than maxBytes, the last may
+	// be cut short. Below the log end offset there is always one.
 	Read(fetchOffset int64, maxBytes int) ([]byte, error)
 	// Offsets returns the log start offset (the first readable), the log end offset and the high watermark (both exclusive).
 	Offsets() (logStartOffset, logEndOffset, highWatermark int64)
