@@ -202,7 +202,7 @@ var (
 		if v.text == "latest" || v.text == "earliest" || by && isoDuration.MatchString(duration) && strings.ContainsAny(duration, "0123456789") && !strings.HasSuffix(duration, "T") {
 			return nil
 		}
-		return invalid(r.Name, v.text, fmt.Sprintf("Invalid value `%s` for configuration %s. The value must be either 'earliest', 'latest' or of the format 'by_duration:<PnDTnHnMn.nS.>'.", v.text, r.Name))
+		return invalid(r.Name, v.text, fmt.Sprintf("Invalid value `%s` for configuration %s. The value must be either 'earliest', 'latest' or of the format 'by_duration:<PnDTnHnMn.nS>'.", v.text, r.Name))
 	}}
 
 	throttledReplica = regexp.MustCompile(`^([0-9]+:[0-9]+)?$`)
