@@ -26,7 +26,7 @@ func (h *Handlers) Dispatch(r *server.Request) server.Reply {
 		}
 		return server.Hangup(fmt.Sprintf("%s version %d, which is not served (%d to %d are)", row.name, c.Version, row.min, row.max))
 	}
-	request := row.newRequest()
+	request := kmsg.RequestForKey(c.Key)
 	request.SetVersion(c.Version)
 	if err := decode(request, r); err != nil {
 		return server.Hangup(fmt.Sprintf("malformed %s request, version %d: %v", row.name, c.Version, err))

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"errors"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -55,6 +56,8 @@ var errorRows = []errorRow{
 	is(fetchsession.ErrNotFound, kerr.FetchSessionIDNotFound),
 	is(fetchsession.ErrInvalidEpoch, kerr.InvalidFetchSessionEpoch),
 	is(fetchsession.ErrTopicIDs, kerr.FetchSessionTopicIDError),
+	is(context.DeadlineExceeded, kerr.RequestTimedOut),
+	is(context.Canceled, kerr.RequestTimedOut), // the client is gone, or the broker stops: nobody is to hear of it as a fault
 	pickSaying(func(e *metadata.Error) (*kerr.Error, string) { return kerr.TypedErrorForCode(e.Code), e.Message }),
 }
 

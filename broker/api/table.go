@@ -1,6 +1,8 @@
 package api
 
 import (
+	"reflect"
+
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
@@ -44,9 +46,9 @@ var rows = []row{
 type row struct {
 	key           int16
 	name          string
-	min, max      int16 // versions served, inclusive
-	advertisedMin int16 // lowest version named by ApiVersions; below min only where Apache Kafka does the same
-	newRequest    func() kmsg.Request
+	min, max      int16        // versions served, inclusive
+	advertisedMin int16        // lowest version named by ApiVersions; below min only where Apache Kafka does the same
+	request       reflect.Type // what the handler takes
 	call          func(*Handlers, *Context, kmsg.Request) Reply
 }
 
@@ -54,7 +56,7 @@ type row struct {
 func route[Q kmsg.Request](key kmsg.Key, min, max int16, handler func(*Handlers, *Context, Q) Reply) row {
 	return row{
 		key: int16(key), name: key.Name(), min: min, max: max, advertisedMin: min,
-		newRequest: func() kmsg.Request { return kmsg.RequestForKey(int16(key)) },
+		request: reflect.TypeFor[Q](),
 		call: func(h *Handlers, c *Context, request kmsg.Request) Reply {
 			return handler(h, c, request.(Q))
 		},

@@ -42,7 +42,7 @@ var edges = map[string][]string{
 	"broker/config":       {"internal/assert", "protocol/compress", "protocol/record", "replication/metadata"}, // metadata: the ConfigValidator interface and its plain structs
 	"broker/delayed":      {"internal/assert"},
 	"broker/fetchsession": {"internal/assert", "protocol/uuid"},
-	"broker/metrics":      {"internal/assert"},
+	"broker/metrics":      {"broker/server"}, // it implements server.Observer
 	"broker/admin":        {},
 	"broker/coordinator":  {"internal/assert", "broker/coordinator/machine", "protocol/compress", "protocol/logrecord", "protocol/record"},
 	"broker/api": {
