@@ -30,40 +30,85 @@ func (c *Controller) commit(group []*task) error {
 func (c *Controller) commitSome(group []*task) (rest []*task, err error) {
 	nowMs := c.options.NowMs()
 	c.core.Tick(nowMs)
-	batch := newBatchBuilder(c.core.Epoch(), nowMs)
-	n := 0
-	for n < len(group) && batch.bytes < maxGroupBytes {
+	batch := newBatchBuilder(nowMs)
+	n, last := 0, false
+	for n < len(group) && !last && batch.bytes < maxGroupBytes {
 		t := group[n]
-		n++
 		result, err := c.machine.Plan(t.op, nowMs)
 		if err != nil {
 			t.err = err
+			n++
 			continue
 		}
-		if err := batch.add(result.Records, c.machine.MetadataVersion()); err != nil {
-			if batch.count == 0 {
-				t.err = err // too large even alone
-				continue
+		values := encodeValues(result.Records, c.machine.MetadataVersion())
+		switch {
+		case batch.fits(values):
+			batch.add(values)
+		case batch.count > 0:
+			last = true // it gets the next batch to itself
+			continue
+		case result.Splittable:
+			last = true
+			if batch, err = c.appendSplit(batch, values); err != nil {
+				return nil, err
 			}
-			n-- // it gets the next batch to itself
-			break
+		default:
+			t.err = errTooLarge
+			n++
+			continue
 		}
 		c.machine.Accept(result)
 		t.response = result.Response
+		n++
 	}
-	if batch.count > 0 {
-		if _, err := c.core.Propose(c.core.Epoch(), int64(batch.count), batch); err != nil {
-			return nil, fmt.Errorf("%w: %w", ErrNotController, err)
-		}
-		if err := c.advance(); err != nil {
-			return nil, err
-		}
-		assert.That(c.core.HighWatermark() == c.machine.NextOffset(), "high watermark %d after committing up to %d", c.core.HighWatermark(), c.machine.NextOffset())
+	if err := c.appendBatch(batch); err != nil {
+		return nil, err
 	}
+	assert.That(c.core.HighWatermark() == c.machine.NextOffset(), "high watermark %d, next offset %d", c.core.HighWatermark(), c.machine.NextOffset())
 	for _, t := range group[:n] {
 		close(t.done)
 	}
 	return group[n:], nil
+}
+
+// errTooLarge refuses an operation that no batch can hold, as Kafka's controller does.
+var errTooLarge = &metadata.Error{Code: kerr.PolicyViolation.Code, Message: "Unable to perform excessively large batch operation."}
+
+// appendSplit proposes all but the last part of values and returns the batch with that part. Nothing is made durable by it.
+func (c *Controller) appendSplit(batch *batchBuilder, values [][]byte) (*batchBuilder, error) {
+	for len(values) > 0 {
+		n := 0
+		for n < len(values) && n < maxBatchRecords && batch.fits(values[n:n+1]) {
+			batch.add(values[n : n+1])
+			n++
+		}
+		assert.That(n > 0, "a record of %d bytes does not fit a batch", len(values[0]))
+		if values = values[n:]; len(values) > 0 {
+			if err := c.propose(batch); err != nil {
+				return nil, err
+			}
+			batch = newBatchBuilder(batch.nowMs)
+		}
+	}
+	return batch, nil
+}
+
+func (c *Controller) propose(batch *batchBuilder) error {
+	if _, err := c.core.Propose(c.core.Epoch(), int64(batch.count), batch); err != nil {
+		return fmt.Errorf("%w: %w", ErrNotController, err)
+	}
+	return nil
+}
+
+// appendBatch appends and commits the batch together with those that have been proposed before.
+func (c *Controller) appendBatch(batch *batchBuilder) error {
+	if batch.count == 0 {
+		return nil
+	}
+	if err := c.propose(batch); err != nil {
+		return err
+	}
+	return c.advance()
 }
 
 // advance does what the quorum core has decided on, in the order that it demands, until there is nothing more.
@@ -123,7 +168,7 @@ func (c *Controller) encode(b quorum.Batch) (record.Batch, error) {
 		c.machine.SkipTo(b.BaseOffset)
 		return leaderChangeBatch(*l, c.options.NowMs())
 	}
-	return b.Payload.(*batchBuilder).build()
+	return b.Payload.(*batchBuilder).builder.Build()
 }
 
 func leaderChangeBatch(l quorum.LeaderChange, nowMs int64) (record.Batch, error) {
@@ -155,39 +200,37 @@ type batchBuilder struct {
 	builder *record.Builder
 	nowMs   int64
 	count   int
-	bytes   int // of the values
-	scratch []byte
+	bytes   int // at most what the records take in the batch
 }
 
-func newBatchBuilder(epoch record.LeaderEpoch, nowMs int64) *batchBuilder {
-	o := record.Unattributed()
-	o.LeaderEpoch = epoch
-	return &batchBuilder{builder: record.NewBuilder(o), nowMs: nowMs}
+func newBatchBuilder(nowMs int64) *batchBuilder {
+	return &batchBuilder{builder: record.NewBuilder(record.Unattributed()), nowMs: nowMs}
 }
 
 // recordOverhead is more than what a record has around its value in a batch.
 const recordOverhead = 24
 
-// add takes the records of one operation, all of them or none.
-func (b *batchBuilder) add(records []logrecord.ClusterRecord, metadataVersion int16) error {
-	values := b.scratch[:0]
-	ends := make([]int, 0, len(records))
-	for _, r := range records {
-		values = logrecord.AppendCluster(values, r, metadata.RecordVersion(metadataVersion, r))
-		ends = append(ends, len(values))
+func encodeValues(records []logrecord.ClusterRecord, metadataVersion int16) [][]byte {
+	values := make([][]byte, len(records))
+	for i, r := range records {
+		values[i] = logrecord.AppendCluster(nil, r, metadata.RecordVersion(metadataVersion, r))
 	}
-	b.scratch = values
-	if b.bytes+len(values)+len(records)*recordOverhead > maxBatchBytes {
-		return &metadata.Error{Code: kerr.PolicyViolation.Code, Message: "Unable to perform excessively large batch operation."}
-	}
-	start := 0
-	for _, end := range ends {
-		b.builder.Add(record.Record{TimestampMs: b.nowMs, Value: values[start:end]})
-		start = end
-	}
-	b.count += len(records)
-	b.bytes += len(values) + len(records)*recordOverhead
-	return nil
+	return values
 }
 
-func (b *batchBuilder) build() (record.Batch, error) { return b.builder.Build() }
+// fits reports whether the batch has room for all the values.
+func (b *batchBuilder) fits(values [][]byte) bool {
+	bytes := b.bytes
+	for _, v := range values {
+		bytes += len(v) + recordOverhead
+	}
+	return bytes <= maxBatchBytes-record.HeaderBytes && b.count+len(values) <= maxBatchRecords
+}
+
+func (b *batchBuilder) add(values [][]byte) {
+	for _, v := range values {
+		b.builder.Add(record.Record{TimestampMs: b.nowMs, Value: v})
+		b.bytes += len(v) + recordOverhead
+	}
+	b.count += len(values)
+}

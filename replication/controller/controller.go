@@ -59,11 +59,12 @@ type Options struct {
 
 // Bounds of one group of operations, which shares a batch and an fsync. A batch is never larger than followers are able to fetch.
 const (
-	queueLength    = 1024
-	maxGroupOps    = 512
-	maxGroupBytes  = 1 << 20
-	maxBatchBytes  = 8 << 20
-	sessionCheckMs = 500 // at most this often
+	queueLength     = 1024
+	maxGroupOps     = 512
+	maxGroupBytes   = 1 << 20
+	maxBatchBytes   = 8 << 20
+	maxBatchRecords = 10_000
+	sessionCheckMs  = 500 // at most this often
 )
 
 // A Controller is the node's part in the metadata quorum.

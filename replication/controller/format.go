@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"path"
 	"slices"
 
 	"sluice/protocol/logrecord"
@@ -77,14 +78,11 @@ func (o *FormatOptions) unformatted() ([]string, error) {
 }
 
 func (o *FormatOptions) format(dir string) error {
-	if err := o.FS.MkdirAll(dir, 0o755); err != nil {
+	if err := makeDurableDir(o.FS, dir); err != nil {
 		return err
 	}
 	if dir == o.MetadataDir {
 		if err := o.writeBootstrap(dir + "/" + partitionDir); err != nil {
-			return err
-		}
-		if err := o.FS.SyncDir(dir); err != nil {
 			return err
 		}
 	}
@@ -95,8 +93,31 @@ func (o *FormatOptions) format(dir string) error {
 	return checkpoint.WriteMetaProperties(o.FS, dir, checkpoint.MetaProperties{Version: 1, ClusterID: o.ClusterID, NodeID: int32(o.NodeID), DirectoryID: id})
 }
 
+// makeDurableDir makes a directory whose name survives a crash, with its missing parents.
+func makeDurableDir(fsys vfs.FS, dir string) error {
+	var missing []string
+	for d := path.Clean(dir); ; d = path.Dir(d) {
+		if _, err := fsys.Stat(d); !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+		missing = append(missing, d)
+		if d == path.Dir(d) {
+			break
+		}
+	}
+	if err := fsys.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	for _, d := range missing {
+		if err := fsys.SyncDir(path.Dir(d)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (o *FormatOptions) writeBootstrap(dir string) error {
-	if err := o.FS.MkdirAll(dir, 0o755); err != nil {
+	if err := makeDurableDir(o.FS, dir); err != nil {
 		return err
 	}
 	records := metadata.BootstrapRecords(o.Features)

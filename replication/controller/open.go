@@ -55,7 +55,7 @@ func Open(o Options) (*Controller, error) {
 
 func (c *Controller) open() error {
 	fsys, nowMs := c.options.FS, c.options.NowMs()
-	if err := fsys.MkdirAll(c.dir, 0o755); err != nil {
+	if err := makeDurableDir(fsys, c.dir); err != nil {
 		return err
 	}
 	if err := c.identify(); err != nil {
@@ -77,7 +77,7 @@ func (c *Controller) open() error {
 	if c.options.SegmentMs > 0 {
 		config.SegmentMs = c.options.SegmentMs
 	}
-	config.MaxMessageBytes = maxBatchBytes + record.HeaderBytes
+	config.MaxMessageBytes = maxBatchBytes
 	config.Delete = false // only a snapshot may take the place of a part of this log
 	// All of the log is scanned at each start: it is small, it is read anyway, and everything rests on it.
 	c.partition, err = partlog.Open(partlog.Options{FS: fsys, Dir: c.dir, Config: config, NowMs: nowMs, Progress: c.progress})

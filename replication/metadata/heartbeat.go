@@ -54,7 +54,7 @@ func BrokerHeartbeat(req *kmsg.BrokerHeartbeatRequest) Op {
 		resp.IsCaughtUp = req.CurrentMetadataOffset >= b.RegistrationOffset
 		resp.IsFenced = next == fenced || next == shutdownNow
 		resp.ShouldShutdown = next == shutdownNow
-		return Result{Records: records, Response: resp, session: &contact{
+		return Result{Records: records, Response: resp, Splittable: true, session: &contact{
 			broker: id, epoch: b.Epoch, nowMs: nowMs, metadataOffset: req.CurrentMetadataOffset, shuttingDown: next == controlledShutdown,
 		}}, nil
 	}
@@ -169,7 +169,7 @@ func FenceStaleBrokers() Op {
 		for _, id := range stale {
 			b, known := m.next.brokers.get(id)
 			if s := m.sessions[id]; known && !b.Fenced && id != m.settings.NodeID && s.epoch == b.Epoch && m.expired(s, nowMs) {
-				return Result{Records: m.fenceBroker(b), session: &contact{broker: id, ended: true}}, nil
+				return Result{Records: m.fenceBroker(b), Splittable: true, session: &contact{broker: id, ended: true}}, nil
 			}
 		}
 		return Result{}, nil

@@ -32,7 +32,10 @@ type Settings struct {
 type Result struct {
 	Records  []logrecord.ClusterRecord
 	Response kmsg.Response
-	session  *contact // what a heartbeat or registration tells of a broker
+	// Splittable tells that a crash may leave the first of the records without the others: each is right by itself. They may then be appended
+	// as several batches.
+	Splittable bool
+	session    *contact // what a heartbeat or registration tells of a broker
 }
 
 // An Op is one controller operation. It reads the machine and must not change it. An error rejects the request as a whole, and is an *Error

@@ -35,7 +35,7 @@ func RegisterBroker(req *kmsg.BrokerRegistrationRequest) Op {
 		}
 		resp.BrokerEpoch = record.BrokerEpoch
 		return Result{
-			Records: append(records, record), Response: resp,
+			Records: append(records, record), Response: resp, Splittable: true,
 			session: &contact{broker: BrokerID(req.BrokerID), epoch: BrokerEpoch(record.BrokerEpoch), nowMs: nowMs, metadataOffset: -1},
 		}, nil
 	}
@@ -153,6 +153,6 @@ func UnregisterBroker(req *kmsg.UnregisterBrokerRequest) Op {
 			return slices.Contains(p.ISR, id) || slices.Contains(p.ELR, id)
 		})
 		records = append(records, &logrecord.UnregisterBrokerRecord{BrokerID: req.BrokerID, BrokerEpoch: int64(b.Epoch)})
-		return Result{Records: records, Response: resp}, nil
+		return Result{Records: records, Response: resp, Splittable: true}, nil
 	}
 }
