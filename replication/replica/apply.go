@@ -328,8 +328,9 @@ func (s *Set) configure(d *metadata.Delta) {
 	}
 }
 
-// Reconfigure asks Options.Topic again for every topic: the broker's own defaults have changed.
+// Reconfigure asks for the settings again, those of every topic too: the broker's own, which are the topics' defaults, have changed.
 func (s *Set) Reconfigure() {
+	s.lagTimeMaxMs.Store(s.options.Broker().ReplicaLagTimeMaxMs)
 	s.table.RLock()
 	topics := make([]*topic, 0, len(s.table.ids))
 	for _, t := range s.table.ids {

@@ -173,7 +173,7 @@ func (r *Replica) advanceLocked(config *TopicConfig, nowMs int64) {
 	if flushesFirst(config) {
 		end = r.log.RecoveryPoint()
 	}
-	if r.writer.state.AdvanceHighWatermark(end, config.MinInSyncReplicas, nowMs, r.set.options.Broker().ReplicaLagTimeMaxMs) {
+	if r.writer.state.AdvanceHighWatermark(end, config.MinInSyncReplicas, nowMs, r.set.lagTimeMaxMs.Load()) {
 		r.highWatermark.Store(r.writer.state.HighWatermark())
 	}
 }

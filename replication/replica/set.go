@@ -45,7 +45,7 @@ type Options struct {
 	NowMs  func() int64
 	// BrokerEpoch is this broker's registration, for the mark of a clean shutdown. May be nil.
 	BrokerEpoch func() metadata.BrokerEpoch
-	// Broker and Topic return the settings in force. Topic is asked again when a delta says that configs have changed.
+	// Broker and Topic return the settings in force. They are asked again when a delta says that configs have changed.
 	Broker func() *BrokerConfig
 	Topic  func(topic string) *TopicConfig
 	// Changed is called, in the goroutine that caused it, when something that a reader may wait for has changed in the replica with that
@@ -63,7 +63,9 @@ type Set struct {
 	dirs    []*directory
 	image   atomic.Pointer[metadata.Image]
 	serials atomic.Uint64
-	started bool // the first delta has been applied
+	// lagTimeMaxMs is replica.lag.time.max.ms, at hand for every append.
+	lagTimeMaxMs atomic.Int64
+	started      bool // the first delta has been applied
 
 	deletions     deletions
 	checkpointing sync.Mutex // one job at a time writes checkpoints
@@ -86,6 +88,7 @@ type topic struct {
 // NewSet makes a set without replicas. Apply with the first delta opens those on disk.
 func NewSet(o Options) *Set {
 	s := &Set{options: o}
+	s.lagTimeMaxMs.Store(o.Broker().ReplicaLagTimeMaxMs)
 	for _, dir := range o.Dirs {
 		s.dirs = append(s.dirs, newDirectory(dir))
 	}
