@@ -106,7 +106,7 @@ func File(out io.Writer, fsys vfs.FS, name string, o Options) error {
 		return fmt.Errorf("%s is a directory: name a file in it", name)
 	}
 	base := path.Base(name)
-	for _, s := range []string{segment.DeletedSuffix, segment.CleanedSuffix, segment.SwapSuffix, ".tmp"} {
+	for _, s := range []string{segment.DeletedSuffix, segment.CleanedSuffix, segment.SwapSuffix, ".tmp", ".part"} {
 		base = strings.TrimSuffix(base, s)
 	}
 	for _, f := range formats() {
