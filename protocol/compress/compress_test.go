@@ -163,7 +163,7 @@ func bombs() map[string]struct {
 	codec Codec
 	b     []byte
 } {
-	zeros := make([]byte, 64<<20)
+	zeros := make([]byte, 16<<20)
 	m := map[string]struct {
 		codec Codec
 		b     []byte
