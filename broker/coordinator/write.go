@@ -19,11 +19,12 @@ type batch struct {
 
 func (b *batch) reset() { b.builder = nil }
 
+// newBuilder starts a batch with the header that Kafka's coordinators give theirs: no producer, but sequence numbers from 0.
 func newBuilder() *record.Builder {
 	return record.NewBuilder(record.BuilderOptions{
 		ProducerID:    record.NoProducerID,
 		ProducerEpoch: record.NoProducerEpoch,
-		BaseSequence:  record.NoSequence,
+		BaseSequence:  0,
 		LeaderEpoch:   record.NoLeaderEpoch,
 	})
 }

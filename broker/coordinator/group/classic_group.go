@@ -61,7 +61,8 @@ type classicGroup struct {
 	// subscribed are the topics of all members, nil when they are not known: another protocol type, or metadata that cannot be read.
 	subscribed map[string]struct{}
 
-	newMemberAdded bool // since the initial rebalance was last extended
+	newMemberAdded bool  // since the initial rebalance was last extended
+	stored         int32 // the last generation whose assignment was logged, committed or not
 
 	join, sync timer
 }

@@ -243,6 +243,7 @@ func (o *op) settleStatic(g *classicGroup, member *member, version int16, previo
 			response := joinError("", OperationError(err))
 			response.Generation, response.Protocol, response.ProtocolType, response.LeaderID = g.generation, g.protocol, g.typeOrNil(), previousLeader
 			o.answerJoin(g, member, response)
+			o.restartHeartbeat(member, member.sessionTimeoutMs)
 			return o.effects
 		}
 		if g.state != stateStable || g.generation != generation {
@@ -256,6 +257,7 @@ func (o *op) settleStatic(g *classicGroup, member *member, version int16, previo
 			response.LeaderID, response.Members = previousLeader, nil
 		}
 		o.answerJoin(g, member, response)
+		o.restartHeartbeat(member, member.sessionTimeoutMs)
 		return o.effects
 	}
 }

@@ -28,7 +28,7 @@ func (m *Machine) SyncGroup(nowMs int64, req *kmsg.SyncGroupRequest, t machine.T
 		o.answerSync(member, syncError(kerr.RebalanceInProgress))
 		member.sync = t
 		o.arrivedAtSync(g, member)
-		if g.isLeader(member) {
+		if g.isLeader(member) && g.stored != g.generation {
 			o.storeAssignment(g, req.GroupAssignment)
 		}
 	case stateStable:
@@ -75,6 +75,7 @@ func (o *op) storeAssignment(g *classicGroup, decided []kmsg.SyncGroupRequestGro
 		return
 	}
 	o.writeLive(record)
+	g.stored = g.generation // a leader that asks again gets what it said first; in Kafka the log and the members may then differ
 	m, generation := o.Machine, g.generation
 	o.effects.Settled = func(nowMs int64, err error) machine.Effects {
 		o := m.begin(nowMs)
