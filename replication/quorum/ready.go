@@ -92,3 +92,12 @@ func (c *Core) retryMs(to NodeID) int64 {
 	}
 	return c.nowMs
 }
+
+// nextRequestMs is when no request is in flight any more that could still be answered in time.
+func (c *Core) nextRequestMs() int64 {
+	at := c.nowMs
+	for _, r := range c.requests {
+		at = max(at, r.retryMs)
+	}
+	return at
+}

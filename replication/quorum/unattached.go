@@ -2,6 +2,7 @@ package quorum
 
 import (
 	"math"
+	"slices"
 
 	"sluice/internal/assert"
 	"sluice/protocol/record"
@@ -48,12 +49,30 @@ func (c *Core) leave() {
 	clear(c.requests)
 }
 
-func (*unattached) kind() Role               { return Unattached }
-func (u *unattached) deadlineMs(*Core) int64 { return u.deadline }
+func (*unattached) kind() Role { return Unattached }
+
+func (u *unattached) deadlineMs(c *Core) int64 {
+	if c.voters.only(c.config.ID) {
+		return u.deadline
+	}
+	return min(u.deadline, c.nextRequestMs())
+}
 
 func (u *unattached) tick(c *Core) {
 	if c.nowMs >= u.deadline {
 		c.becomeProspective()
+		return
+	}
+	u.lookForLeader(c)
+}
+
+// lookForLeader fetches from any voter: the answer says who leads. One voter is asked at a time.
+func (u *unattached) lookForLeader(c *Core) {
+	others := slices.DeleteFunc(slices.Clone(c.voters.ids), func(id NodeID) bool { return id == c.config.ID })
+	if len(others) > 0 && c.nowMs >= c.nextRequestMs() {
+		clear(c.requests)
+		to := others[c.config.Random(int64(len(others)))]
+		c.request(to, FetchRequest{Epoch: c.epoch, Offset: c.log.end, LastFetchedEpoch: c.log.lastEpoch(), HighWatermark: c.highWatermark})
 	}
 }
 
