@@ -284,9 +284,10 @@ func (c *coder) writeTags(version int16, unknown Tags, known []tagged) {
 			c.writeTag(unknown[0].Tag, unknown[0].Value)
 			unknown = unknown[1:]
 		}
-		inner := coder{writing: true}
-		t.code(&inner)
-		c.writeTag(t.tag, inner.dst)
+		c.dst = kbin.AppendUvarint(c.dst, t.tag)
+		start := len(c.dst)
+		t.code(c)
+		c.insertSize(start)
 	}
 	for _, t := range unknown {
 		c.writeTag(t.Tag, t.Value)
@@ -297,6 +298,16 @@ func (c *coder) writeTag(tag uint32, value []byte) {
 	c.dst = kbin.AppendUvarint(c.dst, tag)
 	c.dst = kbin.AppendUvarint(c.dst, uint32(len(value)))
 	c.dst = append(c.dst, value...)
+}
+
+// insertSize puts the size of what was written since start in front of it.
+func (c *coder) insertSize(start int) {
+	size := len(c.dst) - start
+	var room [5]byte
+	prefix := kbin.AppendUvarint(room[:0], uint32(size))
+	c.dst = append(c.dst, prefix...)
+	copy(c.dst[start+len(prefix):], c.dst[start:start+size])
+	copy(c.dst[start:], prefix)
 }
 
 // complete is the error of a finished reading: of a field, of input that ran out, or of bytes left over.
