@@ -83,7 +83,7 @@ func (h *Handlers) coordinators(c *Context, request *kmsg.FindCoordinatorRequest
 
 // coordinator finds the coordinator of a group.
 func (h *Handlers) coordinator(c *Context, view *clusterView, key string, failed error) kmsg.FindCoordinatorResponseCoordinator {
-	found := kmsg.FindCoordinatorResponseCoordinator{NodeID: noNodeID, Port: noNodeID}
+	found := kmsg.FindCoordinatorResponseCoordinator{NodeID: noNodeID, Port: noNodeID, ErrorMessage: new(string)}
 	if failed != nil {
 		found.ErrorCode, found.ErrorMessage = c.errorFor(failed)
 		return found
