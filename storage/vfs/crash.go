@@ -4,6 +4,8 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+
+	"sluice/internal/assert"
 )
 
 // CrashConfig says what kind of crash CrashClone plays.
@@ -26,6 +28,7 @@ func (m *Mem) CrashClone(cfg CrashConfig) *Mem {
 	if cfg.SectorBytes == 0 {
 		cfg.SectorBytes = 512
 	}
+	assert.That(!m.ephemeral, "crash clone of an ephemeral file system")
 	m.gate.Lock()
 	defer m.gate.Unlock()
 	clone := &Mem{nowMs: m.nowMs}
@@ -114,7 +117,7 @@ func (k *crash) copyContent(c *content) *content {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.generation = generations.Add(1) // from here on c copies a page before it writes to it
-	n := newContent()
+	n := newContent(true)
 	survive := k.chooseBytes(c)
 	n.size = survive.size
 	n.slots = make([]pageSlot, min(pagesFor(n.size), max(len(c.slots), pagesFor(c.durableSize))))

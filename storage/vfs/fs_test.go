@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -14,16 +15,15 @@ import (
 	"sluice/storage/vfs"
 )
 
-// both runs a test of the contract on each implementation, in an empty directory.
-func both(t *testing.T, run func(t *testing.T, fsys vfs.FS, dir string)) {
+// each runs a test of the contract on each implementation, in an empty directory.
+func each(t *testing.T, run func(t *testing.T, fsys vfs.FS, dir string)) {
 	t.Run("OS", func(t *testing.T) { run(t, vfs.OS(), strings.ReplaceAll(t.TempDir(), `\`, "/")) })
-	t.Run("Mem", func(t *testing.T) {
-		m := vfs.NewMem()
-		if err := m.MkdirAll("/base", 0o755); err != nil {
-			t.Fatal(err)
-		}
-		run(t, m, "/base")
-	})
+	for name, m := range map[string]*vfs.Mem{"Mem": vfs.NewMem(), "Ephemeral": vfs.NewEphemeral()} {
+		t.Run(name, func(t *testing.T) {
+			check(t, m.MkdirAll("/base", 0o755))
+			run(t, m, "/base")
+		})
+	}
 }
 
 func check(t *testing.T, err error) {
@@ -81,7 +81,7 @@ func list(t *testing.T, fsys vfs.FS, dir string) string {
 }
 
 func TestFile_ReadsWhatWasWritten(t *testing.T) {
-	both(t, func(t *testing.T, fsys vfs.FS, dir string) {
+	each(t, func(t *testing.T, fsys vfs.FS, dir string) {
 		f, err := fsys.OpenFile(dir+"/f", os.O_RDWR|os.O_CREATE, 0o644)
 		check(t, err)
 		defer func() { check(t, f.Close()) }()
@@ -110,7 +110,7 @@ func TestFile_ReadsWhatWasWritten(t *testing.T) {
 }
 
 func TestFS_ErrorsAreThoseOfPackageOS(t *testing.T) {
-	both(t, func(t *testing.T, fsys vfs.FS, dir string) {
+	each(t, func(t *testing.T, fsys vfs.FS, dir string) {
 		check(t, fsys.MkdirAll(dir+"/d/e", 0o755))
 		writeFile(t, fsys, dir+"/f", "x")
 		open := func(flag int) vfs.File {
@@ -185,7 +185,7 @@ func TestFS_ErrorsAreThoseOfPackageOS(t *testing.T) {
 var errAny = errors.New("any error")
 
 func TestFS_NamesFollowRenameAndRemove(t *testing.T) {
-	both(t, func(t *testing.T, fsys vfs.FS, dir string) {
+	each(t, func(t *testing.T, fsys vfs.FS, dir string) {
 		check(t, fsys.MkdirAll(dir+"/a/b", 0o755))
 		writeFile(t, fsys, dir+"/a/b/f", "first")
 		writeFile(t, fsys, dir+"/g", "second")
@@ -211,7 +211,7 @@ func TestFS_NamesFollowRenameAndRemove(t *testing.T) {
 }
 
 func TestFile_StaysReadableWhenRemoved(t *testing.T) {
-	both(t, func(t *testing.T, fsys vfs.FS, dir string) {
+	each(t, func(t *testing.T, fsys vfs.FS, dir string) {
 		if _, ok := any(fsys).(*vfs.Mem); !ok && os.PathSeparator == '\\' {
 			t.Skip("Windows refuses to remove an open file")
 		}
@@ -228,7 +228,7 @@ func TestFile_StaysReadableWhenRemoved(t *testing.T) {
 }
 
 func TestOpenFile_TruncateFlag(t *testing.T) {
-	both(t, func(t *testing.T, fsys vfs.FS, dir string) {
+	each(t, func(t *testing.T, fsys vfs.FS, dir string) {
 		writeFile(t, fsys, dir+"/f", strings.Repeat("long", 5000))
 		writeFile(t, fsys, dir+"/f", "short")
 		if got := readFile(t, fsys, dir+"/f"); got != "short" {
@@ -238,7 +238,7 @@ func TestOpenFile_TruncateFlag(t *testing.T) {
 }
 
 func TestLock_HasOneHolder(t *testing.T) {
-	both(t, func(t *testing.T, fsys vfs.FS, dir string) {
+	each(t, func(t *testing.T, fsys vfs.FS, dir string) {
 		first, err := fsys.Lock(dir + "/.lock")
 		check(t, err)
 		if _, err := fsys.Lock(dir + "/.lock"); !errors.Is(err, vfs.ErrLocked) {
@@ -255,7 +255,7 @@ func TestLock_HasOneHolder(t *testing.T) {
 }
 
 func TestUsage(t *testing.T) {
-	both(t, func(t *testing.T, fsys vfs.FS, dir string) {
+	each(t, func(t *testing.T, fsys vfs.FS, dir string) {
 		total, free, err := fsys.Usage(dir)
 		check(t, err)
 		if fsys == vfs.OS() && (total <= 0 || free < 0 || free > total) {
@@ -290,6 +290,39 @@ func TestMem_ModTimeIsTheClocks(t *testing.T) {
 		if got := info.ModTime().UnixMilli(); got != test.want {
 			t.Errorf("%s: %d, want %d", test.name, got, test.want)
 		}
+	}
+}
+
+// A broker that keeps everything in memory runs for long: what is deleted must be gone.
+func TestEphemeral_FreesWhatIsRemoved(t *testing.T) {
+	m := vfs.NewEphemeral()
+	heap := func() uint64 {
+		runtime.GC()
+		var s runtime.MemStats
+		runtime.ReadMemStats(&s)
+		return s.HeapAlloc
+	}
+	before := heap()
+	block := make([]byte, 1<<20)
+	for i := range 64 {
+		dir := fmt.Sprintf("d%d", i)
+		check(t, m.MkdirAll(dir, 0o755))
+		f, err := m.OpenFile(dir+"/f", os.O_RDWR|os.O_CREATE, 0o644)
+		check(t, err)
+		for range 2 { // written, flushed, overwritten
+			_, err = f.WriteAt(block, 0)
+			check(t, err)
+			check(t, f.Sync())
+		}
+		check(t, f.Close())
+		check(t, m.Rename(dir, dir+"-delete"))
+		check(t, m.RemoveAll(dir+"-delete"))
+	}
+	if grown := int64(heap()) - int64(before); grown > 8<<20 {
+		t.Fatalf("64 files of 1 MiB were removed, the heap has grown by %d bytes", grown)
+	}
+	if got := list(t, m, "/"); got != "" {
+		t.Fatal(got)
 	}
 }
 

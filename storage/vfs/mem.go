@@ -24,6 +24,8 @@ type Mem struct {
 	root    *node
 	pending []nameChange // not yet durable, oldest first
 	nowMs   func() int64
+	// ephemeral file systems have no durable image: nothing holds what was removed or overwritten.
+	ephemeral bool
 }
 
 // node is a file or a directory.
@@ -57,6 +59,14 @@ type nameChange struct {
 // NewMem returns an empty file system. Modification times are zero until SetClock.
 func NewMem() *Mem {
 	return &Mem{root: newDirNode(0o755), nowMs: func() int64 { return 0 }}
+}
+
+// NewEphemeral returns an empty file system to be used and not to be tested with: it does not remember what a crash would leave, so removed
+// files and overwritten bytes free their memory at once. It must not be given to CrashClone.
+func NewEphemeral() *Mem {
+	m := NewMem()
+	m.ephemeral = true
+	return m
 }
 
 // SetClock sets where modification times, in milliseconds since 1970, come from. To be called before first use.
@@ -122,7 +132,9 @@ func (m *Mem) change(c nameChange) {
 		put(s.dir.entries, s.name, c.nodes[i])
 		s.dir.modMs = now
 	}
-	m.pending = append(m.pending, c)
+	if !m.ephemeral {
+		m.pending = append(m.pending, c)
+	}
 }
 
 func put(entries map[string]*node, name string, n *node) {
@@ -159,7 +171,7 @@ func (m *Mem) openFile(name string, flag int, perm fs.FileMode) (*memFile, error
 	case n == nil && flag&os.O_CREATE == 0:
 		return nil, fs.ErrNotExist
 	case n == nil:
-		n = &node{perm: perm.Perm(), content: newContent(), modMs: m.nowMs()}
+		n = &node{perm: perm.Perm(), content: newContent(!m.ephemeral), modMs: m.nowMs()}
 		m.set(s, n)
 	case flag&os.O_CREATE != 0 && flag&os.O_EXCL != 0:
 		return nil, fs.ErrExist

@@ -29,6 +29,8 @@ type content struct {
 	slots      []pageSlot // pages beyond the slice are zero
 	generation uint64
 
+	// tracked is false in an ephemeral file system; then there is no durable image.
+	tracked     bool
 	durableSize int64
 	// before holds the durable image of pages below durableSize that have changed since Sync.
 	before map[int]*page
@@ -37,7 +39,9 @@ type content struct {
 // generations are unique over all files, so that a page is private to one file at most.
 var generations atomic.Uint64
 
-func newContent() *content { return &content{generation: generations.Add(1)} }
+func newContent(tracked bool) *content {
+	return &content{generation: generations.Add(1), tracked: tracked}
+}
 
 func pagesFor(size int64) int { return int((size + pageBytes - 1) / pageBytes) }
 
@@ -138,6 +142,9 @@ func (c *content) truncate(size int64) {
 
 // sync makes the present bytes the durable ones: pages become shared with the durable image.
 func (c *content) sync() {
+	if !c.tracked {
+		return
+	}
 	c.durableSize = c.size
 	clear(c.before)
 	c.generation = generations.Add(1)
