@@ -137,19 +137,34 @@ func Open(fsys vfs.FS, dir string, o Options) (*Dir, error) {
 
 func (d *Dir) file(name string) string { return d.path + "/" + name }
 
-// makeDir creates the directory, and makes its name durable if it was missing.
+// makeDir creates the directory and its parents, and makes the new names durable.
 func (d *Dir) makeDir() error {
-	info, err := d.fs.Stat(d.path)
-	if err == nil && !info.IsDir() {
-		return &fs.PathError{Op: "open", Path: d.path, Err: errors.New("not a directory")}
+	var missing []string
+	for dir := d.path; ; dir = path.Dir(dir) {
+		info, err := d.fs.Stat(dir)
+		if err == nil && !info.IsDir() {
+			return &fs.PathError{Op: "open", Path: dir, Err: errors.New("not a directory")}
+		}
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, fs.ErrNotExist) || path.Dir(dir) == dir {
+			return err
+		}
+		missing = append(missing, dir)
 	}
-	if err == nil || !errors.Is(err, fs.ErrNotExist) {
-		return err
+	if len(missing) == 0 {
+		return nil
 	}
 	if err := d.fs.MkdirAll(d.path, 0o755); err != nil {
 		return err
 	}
-	return d.fs.SyncDir(path.Dir(d.path))
+	for _, dir := range slices.Backward(missing) {
+		if err := d.fs.SyncDir(path.Dir(dir)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // load reads everything of the directory but its partitions' files.

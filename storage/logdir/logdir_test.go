@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"math/rand/v2"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -86,6 +87,36 @@ func TestOpen_FormatsAndFindsAgain(t *testing.T) {
 	if again.ID() != id || again.ClusterID() != "c1" || again.NodeID() != 1 {
 		t.Fatal(again)
 	}
+}
+
+// The same on a real disk, as far as it can be looked at there.
+func TestDir_OnTheSystemsFiles(t *testing.T) {
+	dir := filepath.ToSlash(t.TempDir()) + "/new/data"
+	d, err := Open(vfs.OS(), dir, options())
+	check(t, err)
+	if _, err := Open(vfs.OS(), dir, options()); !errors.Is(err, vfs.ErrLocked) {
+		t.Fatalf("opened twice: %v", err)
+	}
+	for _, tp := range []TopicPartition{orders0, orders1} {
+		_, err = d.CreatePartition(tp, idA)
+		check(t, err)
+	}
+	check(t, d.DeletePartition(orders1, 0))
+	check(t, d.WriteRecoveryPoints(map[TopicPartition]int64{orders0: 5}))
+	if total, free, err := d.Usage(); err != nil || total <= 0 || free < 0 {
+		t.Fatal(total, free, err)
+	}
+	check(t, d.MarkCleanShutdown(3))
+	check(t, d.Close())
+	d, err = Open(vfs.OS(), dir, options())
+	check(t, err)
+	if show(d) != "orders-0 current a" || d.RecoveryPoints()[orders0] != 5 || !d.CleanShutdown() {
+		t.Fatal(show(d), d.RecoveryPoints(), d.CleanShutdown())
+	}
+	if n, err := d.RemoveDeleted(0, 60_000); n != 1 || err != nil {
+		t.Fatal(n, err)
+	}
+	check(t, d.Close())
 }
 
 func TestOpen_RefusesWithASentence(t *testing.T) {
@@ -430,6 +461,18 @@ func (w *workload) verify(m vfs.FS, o Options) error {
 		}
 	}
 	return nil
+}
+
+func TestOpen_MakesNewParentsDurable(t *testing.T) {
+	m := vfs.NewMem()
+	d, err := Open(m, "a/b/data", options())
+	check(t, err)
+	id := d.ID()
+	again, err := Open(m.CrashClone(vfs.CrashConfig{}), "a/b/data", Options{NodeID: -1})
+	check(t, err)
+	if again.ID() != id {
+		t.Fatal(again.ID(), id)
+	}
 }
 
 func TestDir_CrashBeforeEveryOperation(t *testing.T) {
