@@ -46,7 +46,7 @@ type Options struct {
 }
 
 // ErrNotFormatted is wrapped by the error for a directory that has no meta.properties.
-var ErrNotFormatted = errors.New("the directory is not formatted: it has no meta.properties; `sluice format` prepares it")
+var ErrNotFormatted = errors.New("the directory is not formatted, it has no meta.properties")
 
 // Offline is the error of everything that is asked of a directory after it has failed.
 type Offline struct {

@@ -143,7 +143,7 @@ func TestOpen_RefusesWithASentence(t *testing.T) {
 		{"in use", inUse, func(*Options) {},
 			"log directory data is in use: another running broker holds data/.lock: locked by another process", vfs.ErrLocked},
 		{"not formatted", vfs.NewMem(), func(o *Options) { o.Create = false },
-			"log directory data: the directory is not formatted: it has no meta.properties; `sluice format` prepares it", ErrNotFormatted},
+			"log directory data: the directory is not formatted, it has no meta.properties", ErrNotFormatted},
 		{"nothing to format with", vfs.NewMem(), func(o *Options) { o.ClusterID = "" },
 			"log directory data: a cluster id and a node id are needed to format it", nil},
 		{"corrupt", corrupt, func(*Options) {},
