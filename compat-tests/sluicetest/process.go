@@ -52,7 +52,7 @@ func Binary(t testing.TB) string {
 }
 
 // Start runs `sluice serve` on free loopback ports with an empty data directory, waits until it is ready, and stops it when the test ends.
-// args are added to the command line.
+// args are added to the command line; with listeners among them they alone say where it listens.
 func Start(t testing.TB, args ...string) *Process {
 	t.Helper()
 	p := &Process{t: t, Address: FreeAddress(t), Admin: FreeAddress(t), DataDir: filepath.Join(t.TempDir(), "data"), args: args}
@@ -81,7 +81,10 @@ func StartShared(t testing.TB, args ...string) *Process {
 // Launch starts the process without waiting for it to be ready. The test needs it only after Kill or Stop.
 func (p *Process) Launch() {
 	p.t.Helper()
-	args := append([]string{"serve", "--listen", p.Address, "--admin", p.Admin}, p.args...)
+	args := append([]string{"serve", "--admin", p.Admin}, p.args...)
+	if !strings.Contains(strings.Join(p.args, " "), "listeners=") {
+		args = append(args, "--listen", p.Address)
+	}
 	if p.DataDir != "" {
 		args = append(args, "--data", p.DataDir)
 	}
