@@ -88,7 +88,7 @@ func (c *Core) fetchResponse(from NodeID, m FetchResponse) error {
 		c.ready.TruncateTo = offset
 	}
 	for _, b := range m.Batches {
-		if !checkBatch(c, b, c.log.lastEpoch()) {
+		if !c.continues(b) {
 			return fmt.Errorf("leader %d of epoch %d sent a batch at offset %d of epoch %d; the log ends at %d in epoch %d", from, c.epoch, b.BaseOffset, b.Epoch, c.log.end, c.log.lastEpoch())
 		}
 		c.log.append(b.Epoch, b.Count)
@@ -104,4 +104,9 @@ func (c *Core) fetchResponse(from NodeID, m FetchResponse) error {
 	}
 	f.fetch(c)
 	return nil
+}
+
+// continues reports whether a batch is the next of the log, and of an epoch that the leader can have.
+func (c *Core) continues(b Batch) bool {
+	return b.Count > 0 && b.BaseOffset == c.log.end && b.Epoch >= c.log.lastEpoch() && b.Epoch <= c.epoch
 }

@@ -1,11 +1,9 @@
 package quorum
 
 import (
+	"cmp"
 	"math"
 	"slices"
-
-	"sluice/internal/assert"
-	"sluice/protocol/record"
 )
 
 // leader appends, serves fetches, and moves the high watermark to what a majority of voters has made durable.
@@ -20,9 +18,8 @@ type leader struct {
 
 // progress is what is known of one other voter.
 type progress struct {
-	end          int64 // durable there up to here, exclusive; -1 unknown
-	acknowledged bool
-	fetchedMs    int64
+	end       int64 // durable there up to here, exclusive; -1 unknown
+	fetchedMs int64
 }
 
 // A waitingFetch is held back until there is something to answer.
@@ -63,22 +60,18 @@ func (l *leader) append(c *Core, b Batch) (baseOffset int64) {
 	return b.BaseOffset
 }
 
-// localProgress takes into account that the leader's own log is durable further than before.
-func (l *leader) localProgress(c *Core) { l.advance(c) }
-
 // advance moves the high watermark. A record counts as committed only once one of the leader's own epoch is, for a majority that has an
 // older record may still lose it to a leader with a later epoch.
 func (l *leader) advance(c *Core) {
 	ends := make([]int64, 0, len(c.voters.ids))
 	for _, id := range c.voters.ids {
-		switch p := l.progress[id]; {
-		case id == c.config.ID:
-			ends = append(ends, c.persistedEnd)
-		default:
+		if p := l.progress[id]; p != nil {
 			ends = append(ends, p.end)
+		} else {
+			ends = append(ends, c.persistedEnd) // its own
 		}
 	}
-	slices.SortFunc(ends, func(a, b int64) int { return int(max(-1, min(1, b-a))) })
+	slices.SortFunc(ends, func(a, b int64) int { return cmp.Compare(b, a) })
 	end := ends[len(ends)/2]
 	if end > l.epochStart && end > c.highWatermark {
 		c.highWatermark = end
@@ -126,16 +119,10 @@ func (l *leader) tick(c *Core) {
 	}
 }
 
-func (l *leader) acknowledged(from NodeID) {
-	if p := l.progress[from]; p != nil {
-		p.acknowledged = true
-	}
-}
-
 // resign ends leadership and tells the voters who should succeed: whoever has most of the log.
 func (l *leader) resign(c *Core) {
 	successors := sortedKeys(l.progress)
-	slices.SortStableFunc(successors, func(a, b NodeID) int { return int(max(-1, min(1, l.progress[b].end-l.progress[a].end))) })
+	slices.SortStableFunc(successors, func(a, b NodeID) int { return cmp.Compare(l.progress[b].end, l.progress[a].end) })
 	c.leave()
 	next := newResigned(c, successors)
 	c.role = next
@@ -168,7 +155,7 @@ func (l *leader) serve(c *Core, from NodeID, m FetchRequest) {
 		return
 	}
 	if p := l.progress[from]; p != nil {
-		p.end, p.acknowledged, p.fetchedMs = m.Offset, true, c.nowMs
+		p.end, p.fetchedMs = m.Offset, c.nowMs
 		l.fetched[from] = true
 		if len(l.fetched) >= c.voters.majority()-1 {
 			clear(l.fetched)
@@ -216,10 +203,4 @@ func sortedKeys[V any](m map[NodeID]V) []NodeID {
 	}
 	slices.Sort(keys)
 	return keys
-}
-
-// checkEpoch guards the appends of a follower: batches come in order of offset and never of an epoch that the leader does not have.
-func checkBatch(c *Core, b Batch, last record.LeaderEpoch) bool {
-	assert.That(c.log.end >= 0, "log end %d", c.log.end)
-	return b.Count > 0 && b.BaseOffset == c.log.end && b.Epoch >= last && b.Epoch <= c.epoch
 }

@@ -28,7 +28,7 @@ func (c *Core) Persisted(end int64) {
 	c.persistedEnd = max(c.persistedEnd, end)
 	switch r := c.role.(type) {
 	case *leader:
-		r.localProgress(c)
+		r.advance(c)
 	case *follower:
 		r.fetch(c)
 	}
@@ -58,11 +58,7 @@ func (c *Core) Step(from NodeID, m Message) error {
 	case VoteResponse:
 		return c.response(from, m.Known, func() { c.voteResponse(from, m) })
 	case BeginQuorumEpochResponse:
-		return c.response(from, m.Known, func() {
-			if l, ok := c.role.(*leader); ok {
-				l.acknowledged(from)
-			}
-		})
+		return c.response(from, m.Known, func() {}) // it shows in the fetches that follow
 	case EndQuorumEpochResponse:
 		return c.response(from, m.Known, func() {
 			if r, ok := c.role.(*resigned); ok {
