@@ -68,8 +68,29 @@ func TestCompress_RoundTrip(t *testing.T) {
 	}
 }
 
-// checkStream reads packed through a Stream in uneven steps.
+// checkStream reads packed through Streams in uneven steps, and checks that a kept stream leaves alone what it showed.
 func checkStream(t *testing.T, name string, codec Codec, packed, want []byte) {
+	kept, err := OpenKeptStream(codec, packed, len(want))
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	defer kept.Close()
+	var shown [][]byte
+	for {
+		b, err := kept.Peek(3001)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if len(b) == 0 {
+			break
+		}
+		shown = append(shown, b)
+		kept.Discard(len(b))
+	}
+	if got := bytes.Join(shown, nil); !bytes.Equal(got, want) {
+		t.Errorf("%s: a kept stream has shown %d bytes that are not the %d wanted", name, len(got), len(want))
+	}
+
 	s, err := OpenStream(codec, packed, len(want))
 	if err != nil {
 		t.Fatalf("%s: %v", name, err)

@@ -17,6 +17,7 @@ type Stream struct {
 	total int // decompressed so far
 	max   int
 	err   error // what ended the decompression; io.EOF if it was complete
+	keeps bool  // buffers are handed out for good, and not reused
 }
 
 // streams keeps Streams for their buffers, which have WindowBytes of capacity and room for a decoder to write into.
@@ -36,8 +37,20 @@ func OpenStream(c Codec, src []byte, maxBytes int) (*Stream, error) {
 	return s, nil
 }
 
+// OpenKeptStream is like OpenStream, but what Peek shows may be kept: its memory is not used again. Peek may show more
+// than WindowBytes at once. Memory that is not kept is free after the next Peek or Discard, so that a large batch can be
+// walked over in little of it.
+func OpenKeptStream(c Codec, src []byte, maxBytes int) (*Stream, error) {
+	from, err := openSource(c, src)
+	if err != nil {
+		return nil, decodeError(c, err)
+	}
+	chunk := min(4*len(src), WindowBytes) + minReadBytes
+	return &Stream{codec: from, name: c, buf: make([]byte, 0, chunk), max: maxBytes, keeps: true}, nil
+}
+
 // Peek shows the next n bytes, n not above WindowBytes, or all that are left if they are fewer. They stay valid until
-// the next call of any method. The error is ErrTooLarge or a *Corrupt; once reported it stays.
+// the next call of any method, unless the stream is a kept one. The error is ErrTooLarge or a *Corrupt; once reported it stays.
 func (s *Stream) Peek(n int) ([]byte, error) {
 	for len(s.buf)-s.at < n && s.err == nil {
 		s.fill()
@@ -71,12 +84,14 @@ func (s *Stream) Discard(n int) (bool, error) {
 
 // fill decompresses some more behind what is there.
 func (s *Stream) fill() {
-	if s.at > 0 {
+	if s.keeps {
+		s.buf = s.buf[s.at:]
+	} else if s.at > 0 {
 		s.buf = s.buf[:copy(s.buf, s.buf[s.at:])]
-		s.at = 0
 	}
+	s.at = 0
 	if cap(s.buf)-len(s.buf) < minReadBytes {
-		s.buf = append(make([]byte, 0, 2*cap(s.buf)), s.buf...)
+		s.buf = append(make([]byte, 0, max(WindowBytes, 2*len(s.buf))), s.buf...)
 	}
 	before := len(s.buf)
 	var err error
@@ -96,7 +111,7 @@ func (s *Stream) fill() {
 func (s *Stream) Close() {
 	s.codec.close()
 	s.codec = nil
-	if cap(s.buf) <= maxPooledBytes {
+	if cap(s.buf) <= maxPooledBytes && !s.keeps {
 		streams.Put(s)
 	}
 }

@@ -46,16 +46,20 @@ func BenchmarkValidate(b *testing.B) {
 }
 
 func BenchmarkRecords(b *testing.B) {
-	batch := loadBatch(b, compress.None, 1000, 100)
-	b.ReportAllocs()
-	for b.Loop() {
-		for _, err := range batch.Records(0) {
-			if err != nil {
-				b.Fatal(err)
+	for codec := compress.None; codec <= compress.Zstd; codec++ {
+		batch := loadBatch(b, codec, 1000, 100)
+		b.Run(codec.String(), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				for _, err := range batch.Records(0) {
+					if err != nil {
+						b.Fatal(err)
+					}
+				}
 			}
-		}
+			b.ReportMetric(float64(b.N)*1000/b.Elapsed().Seconds()/1e6, "Mrecords/s")
+		})
 	}
-	b.ReportMetric(float64(b.N)*1000/b.Elapsed().Seconds()/1e6, "Mrecords/s")
 }
 
 func BenchmarkBuild(b *testing.B) {

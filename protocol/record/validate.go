@@ -40,8 +40,13 @@ type Rules struct {
 	Origin               Origin
 }
 
-// DefaultMaxDecompressedBytes is how much a batch may decompress to unless told otherwise.
-const DefaultMaxDecompressedBytes = 1 << 30
+// DefaultMaxDecompressedBytes is how much a batch may decompress to unless told otherwise. It bounds time rather than
+// memory, since batches are decompressed piece by piece. A batch that is recompressed has to be in memory as a whole, and
+// may have maxRecompressedBytes at most.
+const (
+	DefaultMaxDecompressedBytes = 1 << 30
+	maxRecompressedBytes        = 256 << 20
+)
 
 // Validated is a batch that may be appended; offsets still count from 0.
 type Validated struct {

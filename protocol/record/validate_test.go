@@ -3,6 +3,7 @@ package record
 import (
 	"encoding/binary"
 	"errors"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -330,4 +331,55 @@ func TestSplit_Malformed(t *testing.T) {
 			t.Errorf("%s: %v", c.what, err)
 		}
 	}
+}
+
+// Walking over the records of a batch that decompresses to very much takes little memory.
+func TestRecords_LargeBatch_InLittleMemory(t *testing.T) {
+	for codec := compress.Gzip; codec <= compress.Zstd; codec++ {
+		o := Unattributed()
+		o.Codec = codec
+		builder := NewBuilder(o)
+		value := make([]byte, 10_000)
+		for range 3000 {
+			builder.Add(Record{Value: value})
+		}
+		b, err := builder.Build()
+		if err != nil {
+			t.Fatal(err)
+		}
+		walk := func() {
+			n, size := 0, 0
+			for r, err := range b.Records(0) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				n, size = n+1, size+len(r.Value)
+			}
+			if n != 3000 || size != 3000*len(value) {
+				t.Errorf("%s: %d records, %d bytes", codec, n, size)
+			}
+		}
+		walk()
+		if codec == compress.Zstd {
+			continue // the decoder's window is a buffer of its own
+		}
+		before := liveHeap()
+		peak := uint64(0)
+		i := 0
+		for range b.Records(0) {
+			if i++; i%500 == 0 {
+				peak = max(peak, liveHeap())
+			}
+		}
+		if peak > before+4<<20 {
+			t.Errorf("%s: %d bytes live during a walk over 30 MB", codec, peak-before)
+		}
+	}
+}
+
+func liveHeap() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
 }

@@ -146,7 +146,7 @@ func (w *walk) maxDecompressed() int {
 // undecodable turns a decompressor's error into a refusal.
 func (w *walk) undecodable(err error) *Invalid {
 	if errors.Is(err, compress.ErrTooLarge) {
-		return invalid(KindInvalidRecord, "record batch decompresses to more than the limit of %d bytes", w.maxDecompressed())
+		return invalid(KindInvalidRecord, "record batch decompresses to more than is allowed")
 	}
 	return invalid(KindInvalidRecord, "record batch does not decompress: %v", err)
 }
@@ -324,7 +324,7 @@ func (f *fields) varlong() int64 {
 func (w *walk) recompress(target compress.Codec) (Batch, *Invalid) {
 	payload := w.batch.payload()
 	if codec := w.batch.Codec(); codec != compress.None {
-		limit := w.maxDecompressed()
+		limit := min(w.maxDecompressed(), maxRecompressedBytes)
 		if target == compress.None {
 			limit = min(limit, max(w.rules.MaxMessageBytes-HeaderBytes, 0))
 		}
