@@ -35,6 +35,9 @@ func (l *Log) AppendMarker(b record.Batch, epoch record.LeaderEpoch, transaction
 func (l *Log) appendAsLeader(b record.Batch, epoch record.LeaderEpoch, o Origin, transactionVersion int16, nowMs int64) (AppendInfo, error) {
 	l.mu.Lock()
 	info, err := l.appendBatch(b, epoch, o, transactionVersion, nowMs)
+	if err == nil {
+		l.prepareRoll()
+	}
 	l.mu.Unlock()
 	if err != nil {
 		return info, err
@@ -114,7 +117,8 @@ func (l *Log) afterAppend(rolled bool) error {
 			return err
 		}
 	}
-	if end := l.end.Load(); end-l.recoveryPoint.Load() >= l.config.Load().FlushMessages {
+	every := l.config.Load().FlushMessages
+	if end := l.end.Load(); every > 1 && end-l.recoveryPoint.Load() >= every {
 		return l.flushTo(end)
 	}
 	return nil
@@ -132,6 +136,9 @@ type run struct {
 func (l *Log) AppendAsFollower(batches []byte, nowMs int64) (AppendInfo, error) {
 	l.mu.Lock()
 	info, err := l.appendBatches(batches, nowMs)
+	if err == nil {
+		l.prepareRoll()
+	}
 	l.mu.Unlock()
 	if err != nil {
 		return info, err

@@ -53,11 +53,15 @@ func (l *Log) flushTo(offset int64) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.synced(f)
-	if offset > l.recoveryPoint.Load() {
-		l.recoveryPoint.Store(offset)
-		l.lastFlushMs.Store(nowMs)
-	}
+	l.flushed(offset)
+	l.lastFlushMs.Store(nowMs)
 	return nil
+}
+
+// flushed raises the recovery point. It does not go beyond the last batch: if the log was truncated inside one, the log end offset falls back to there when the log is opened
+// the next time, and what is appended then has not been flushed.
+func (l *Log) flushed(offset int64) {
+	l.recoveryPoint.Store(max(l.recoveryPoint.Load(), min(offset, l.last().NextOffset())))
 }
 
 // flush is what has to be synced.

@@ -92,6 +92,8 @@ type Log struct {
 	rolled    []*segment.Segment // closed segments that have not been synced whole
 	doomed    []doomed           // files to be removed, oldest first
 	nowMs     int64              // the latest time seen
+	renamed   bool               // segments were deleted since the directory was synced
+	preparing bool               // prepareRoll is under way
 	busy      bool               // something was appended since the last Retain
 }
 
@@ -227,10 +229,8 @@ func (l *Log) advanceStart(offset int64) {
 	if offset <= l.start.Load() {
 		return
 	}
+	// The recovery point stays: the log end offset must not fall back after a crash, even if nothing below it can be read.
 	l.start.Store(offset)
-	if l.recoveryPoint.Load() < offset {
-		l.recoveryPoint.Store(offset)
-	}
 	l.epochs.TruncateFromStart(offset)
 }
 
@@ -303,7 +303,7 @@ func (l *Log) finish() error {
 	if err := l.sync(l.collect(end)); err != nil {
 		return err
 	}
-	l.recoveryPoint.Store(end)
+	l.flushed(end)
 	return l.epochs.Save()
 }
 

@@ -171,7 +171,7 @@ func (l *Log) open(o Options) error {
 	if o.CleanShutdown && !recovered {
 		l.recoveryPoint.Store(end)
 	}
-	l.recoveryPoint.Store(max(min(l.recoveryPoint.Load(), end), start))
+	l.recoveryPoint.Store(min(l.recoveryPoint.Load(), end))
 	if err := l.epochs.TruncateFromEnd(end); err != nil {
 		return err
 	}
@@ -288,7 +288,7 @@ func (l *Log) recoverFrom(i int) error {
 		l.rolled = append(l.rolled, s)
 	}
 	// What was cut off or removed does not come back after another crash.
-	return l.fs.SyncDir(l.dir)
+	return l.syncDir()
 }
 
 // openProducers makes the state of the producers, unless the recovery has.

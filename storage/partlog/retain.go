@@ -123,9 +123,9 @@ func (l *Log) deleteOldest(highWatermark int64, condition deletable) (deleted in
 	l.advanceStart(segments[deleted].BaseOffset())
 	l.publish(slices.Clone(segments[deleted:]))
 	for i, s := range segments[:deleted] {
-		if i > 0 {
+		if l.renamed {
 			// The older ones are gone for good before the next goes: a crash leaves no hole.
-			if err := l.fs.SyncDir(l.dir); err != nil {
+			if err := l.syncDir(); err != nil {
 				return i, rolled, err
 			}
 		}
@@ -141,7 +141,7 @@ func (l *Log) keepEnd() error {
 	if err := l.last().Create(); err != nil {
 		return err
 	}
-	if err := l.fs.SyncDir(l.dir); err != nil {
+	if err := l.syncDir(); err != nil {
 		return err
 	}
 	l.last().NamesSynced(l.last().Names())

@@ -43,12 +43,18 @@ func (l *Log) roll(base int64) (bool, error) {
 	if err := active.Finish(); err != nil {
 		return false, err
 	}
-	if active.NamesUnsynced() {
+	if active.LogNameUnsynced() {
 		// No segment is ever on the disk without the one before it.
-		if err := l.fs.SyncDir(l.dir); err != nil {
+		if err := l.syncDir(); err != nil {
 			return false, err
 		}
 		active.NamesSynced(active.Names())
+	}
+	if l.recoveryPoint.Load() >= base {
+		// After a crash this segment would not be scanned, so its indexes must be whole before the next one is there. Else flushing it takes care of that.
+		if err := active.SyncIndexes(); err != nil {
+			return false, err
+		}
 	}
 	l.producers.SetEndOffset(base)
 	if err := l.snapshots.Take(&l.producers); err != nil {
@@ -57,6 +63,31 @@ func (l *Log) roll(base int64) (bool, error) {
 	l.rolled = append(l.rolled, active)
 	l.publish(append(slices.Clone(segments), l.newSegment(base)))
 	return true, nil
+}
+
+// prepareRoll does away from the writer, when the active segment is half full, what rolling would have to wait for.
+func (l *Log) prepareRoll() {
+	active := l.last()
+	if l.background == nil || l.preparing || !active.LogNameUnsynced() || active.Size() < int64(l.config.Load().SegmentBytes)/2 {
+		return
+	}
+	l.preparing = true
+	l.background(func() {
+		l.flushing.Lock()
+		defer l.flushing.Unlock()
+		l.mu.Lock()
+		names, err := active.Names(), l.writable()
+		l.mu.Unlock()
+		if err == nil {
+			err = l.fs.SyncDir(l.dir)
+		}
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.preparing = false
+		if err == nil {
+			active.NamesSynced(names) // otherwise rolling does it, and meets the error
+		}
+	})
 }
 
 func (l *Log) newSegment(base int64) *segment.Segment { return segment.New(l.segmentOptions(base)) }

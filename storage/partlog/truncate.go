@@ -48,13 +48,14 @@ func (l *Log) truncateTo(offset int64) error {
 	if err := active.TruncateTo(offset, l.config.Load().IndexIntervalBytes); err != nil {
 		return err
 	}
+	l.recoveryPoint.Store(min(l.recoveryPoint.Load(), active.NextOffset()))
 	if err := l.epochs.TruncateFromEnd(offset); err != nil {
 		return err
 	}
 	if err := l.rebuildProducers(offset); err != nil {
 		return err
 	}
-	return l.fs.SyncDir(l.dir)
+	return l.syncDir()
 }
 
 // discard deletes a segment: its files are renamed now and removed later. The list of segments is not touched.
@@ -68,11 +69,21 @@ func (l *Log) discard(s *segment.Segment) error {
 	if err := s.MarkDeleted(); err != nil {
 		return err
 	}
+	l.renamed = true
 	atMs := l.nowMs + l.config.Load().FileDeleteDelayMs
 	l.doomed = append(l.doomed, doomed{atMs: atMs, segment: s})
 	snapshot, err := l.snapshots.MarkDeleted(s.BaseOffset())
 	if snapshot != "" && err == nil {
 		l.doomed = append(l.doomed, doomed{atMs: atMs, path: snapshot})
+	}
+	return err
+}
+
+// syncDir makes names durable. It holds mu.
+func (l *Log) syncDir() error {
+	err := l.fs.SyncDir(l.dir)
+	if err == nil {
+		l.renamed = false
 	}
 	return err
 }
@@ -86,7 +97,7 @@ func (l *Log) discardFromEnd(segments []*segment.Segment) error {
 		if err := l.discard(s); err != nil {
 			return err
 		}
-		if err := l.fs.SyncDir(l.dir); err != nil {
+		if err := l.syncDir(); err != nil {
 			return err
 		}
 	}

@@ -6,6 +6,7 @@
 package segment
 
 import (
+	"errors"
 	"math"
 	"os"
 	"path"
@@ -322,6 +323,9 @@ func (s *Segment) Names() int { return s.names }
 // NamesUnsynced says whether a crash may lose files.
 func (s *Segment) NamesUnsynced() bool { return s.names != s.namesSynced }
 
+// LogNameUnsynced says whether a crash may lose the log file.
+func (s *Segment) LogNameUnsynced() bool { return s.names > 0 && s.namesSynced == 0 }
+
 // NamesSynced notes that the directory has been synced after Names gave names.
 func (s *Segment) NamesSynced(names int) { s.namesSynced = max(s.namesSynced, names) }
 
@@ -406,10 +410,16 @@ func (s *Segment) MarkDeleted() error {
 	return nil
 }
 
-// Remove removes the files, after MarkDeleted. Readers that have the log file open keep it until they are done.
+// Remove removes the files, after MarkDeleted. Readers that have the log file open keep it until they are done. Files that are gone already are no error:
+// a segment with the same base offset may have been deleted later and removed earlier.
 func (s *Segment) Remove() error {
 	s.Close()
-	return s.each(func(h *handle) error { return s.fs.Remove(s.path(h.kind)) })
+	return s.each(func(h *handle) error {
+		if err := s.fs.Remove(s.path(h.kind)); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+		return nil
+	})
 }
 
 // Close closes the files as soon as nobody uses them.
