@@ -107,7 +107,6 @@ func openZstd(src []byte) (source, error) {
 		return &zstdWholeSource{src: src, bound: bound}, nil
 	}
 	if window > zstdStreamWindow {
-		zstdLarge.Lock()
 		return &zstdWholeSource{src: src, bound: bound, large: true}, nil
 	}
 	z, _ := zstdSources.Get().(*zstdSource)
@@ -129,13 +128,17 @@ func openZstd(src []byte) (source, error) {
 type zstdWholeSource struct {
 	src   []byte
 	bound int64 // of the output
-	large bool  // holds zstdLarge
+	large bool  // the window is above zstdStreamWindow
 }
 
-// zstdLarge is held while a frame with a large window is in memory.
+// zstdLarge is held while a frame with a large window is decoded: a growing output is in memory twice.
 var zstdLarge sync.Mutex
 
 func (z *zstdWholeSource) fill(dst []byte) ([]byte, error) {
+	if z.large {
+		zstdLarge.Lock()
+		defer zstdLarge.Unlock()
+	}
 	dst = slices.Grow(dst, int(min(z.bound, 4*int64(len(z.src)))))
 	out, err := zstdWhole().DecodeAll(z.src, dst)
 	switch {
@@ -147,11 +150,7 @@ func (z *zstdWholeSource) fill(dst []byte) ([]byte, error) {
 	return out, io.EOF
 }
 
-func (z *zstdWholeSource) close() {
-	if z.large {
-		zstdLarge.Unlock()
-	}
-}
+func (z *zstdWholeSource) close() {}
 
 // zstdSource decodes piece by piece.
 type zstdSource struct {
