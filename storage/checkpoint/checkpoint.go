@@ -87,7 +87,7 @@ func readAll(f vfs.File, name string, maxBytes int64) ([]byte, error) {
 	}
 	content := make([]byte, size)
 	n, err := f.ReadAt(content, 0)
-	if err != nil && err != io.EOF {
+	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
 	}
 	return content[:n], nil

@@ -105,7 +105,7 @@ func readFull(f vfs.File, b []byte, position int64) error {
 	if n == len(b) {
 		return nil
 	}
-	if err == io.EOF {
+	if errors.Is(err, io.EOF) {
 		return fmt.Errorf("%s has become shorter than %d bytes meanwhile", f.Name(), position+int64(len(b)))
 	}
 	return err

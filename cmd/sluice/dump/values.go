@@ -87,6 +87,7 @@ func value(v reflect.Value) string {
 		}
 	case reflect.Struct:
 		return fields(v)
+	default:
 	}
 	return fmt.Sprint(v.Interface())
 }

@@ -39,8 +39,9 @@ func (o Op) Mutates() bool {
 	switch o {
 	case OpCreate, OpMkdirAll, OpRemove, OpRemoveAll, OpRename, OpSyncDir, OpLock, OpWrite, OpTruncate, OpSync:
 		return true
+	default:
+		return false
 	}
-	return false
 }
 
 // Inject is asked before each operation; n counts the operations of the file system from 1. A nil result lets the operation go on. An error
