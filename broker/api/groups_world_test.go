@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"sync"
 	"testing"
 	"time"
@@ -114,6 +115,12 @@ func (w *groupsWorld) Do(ctx context.Context, op metadata.Op) (kmsg.Response, er
 func (w *groupsWorld) restart() {
 	w.runtime.Close()
 	w.start()
+	w.awaitLoaded()
+}
+
+// awaitLoaded returns when all partitions serve.
+func (w *groupsWorld) awaitLoaded() {
+	w.t.Helper()
 	deadline := time.Now().Add(10 * time.Second)
 	for i := range w.runtime.Partitions() {
 		for loading := true; loading; {
@@ -132,6 +139,7 @@ type committedLog struct {
 	*partlog.Log
 	mu       sync.Mutex
 	watchers []func(int64)
+	reading  chan struct{} // reads wait for it to be closed; nil: they do not
 }
 
 func (l *committedLog) Append(b record.Batch, nowMs int64) (int64, error) {
@@ -145,6 +153,9 @@ func (l *committedLog) Append(b record.Batch, nowMs int64) (int64, error) {
 }
 
 func (l *committedLog) Read(offset int64, maxBytes int) ([]byte, error) {
+	if l.reading != nil {
+		<-l.reading
+	}
 	s, err := l.Log.Read(offset, maxBytes, true, l.LogEndOffset())
 	if err != nil {
 		return nil, err
@@ -173,6 +184,27 @@ func (l *committedLog) Watch(f func(int64)) func() {
 }
 
 func (l *committedLog) MaxBatchBytes() int { return 1 << 20 }
+
+// splitRecords are the records in a log's bytes.
+func splitRecords(t testing.TB, b []byte) iter.Seq[record.Record] {
+	return func(yield func(record.Record) bool) {
+		for len(b) > 0 {
+			first, rest, err := record.Split(b)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for r, err := range first.Records(0) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				if !yield(r) {
+					return
+				}
+			}
+			b = rest
+		}
+	}
+}
 
 // serveGroups serves handlers with a group coordinator, and returns where.
 func serveGroups(t testing.TB) (address string) {

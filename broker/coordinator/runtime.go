@@ -178,12 +178,16 @@ func (rt *Runtime[M]) Partitions() []int32 {
 	return slices.Sorted(maps.Keys(rt.shards))
 }
 
-// Close unloads all partitions: what is parked fails, timers stop.
+// Close unloads all partitions: what is parked fails, timers stop. No log is written once it has returned.
 func (rt *Runtime[M]) Close() {
 	rt.mu.Lock()
-	defer rt.mu.Unlock()
-	for partition, s := range rt.shards {
-		delete(rt.shards, partition)
+	shards := rt.shards
+	rt.shards = map[int32]*shard[M]{}
+	rt.mu.Unlock()
+	for _, s := range shards {
 		s.post(event[M]{kind: closeEvent})
+	}
+	for _, s := range shards {
+		<-s.closed
 	}
 }

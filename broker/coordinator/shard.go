@@ -71,6 +71,7 @@ type shard[M Machine] struct {
 		closed  bool // closeEvent is the last one
 	}
 	highWatermark atomic.Int64
+	closed        chan struct{} // closed when the shard has done its last
 
 	state    shardState
 	machine  M
@@ -95,6 +96,7 @@ func newShard[M Machine](rt *Runtime[M], partition int32, epoch record.LeaderEpo
 		log:       log,
 		logger:    rt.options.Log.With(zap.String("topic", rt.options.Topic), zap.Int32("partition", partition), zap.Int32("leaderEpoch", int32(epoch))),
 		requests:  map[machine.Token]func(any, error){},
+		closed:    make(chan struct{}),
 	}
 	s.unwatch = log.Watch(func(highWatermark int64) {
 		s.raiseHighWatermark(highWatermark)
@@ -307,4 +309,5 @@ func (s *shard[M]) close() {
 		s.deferred[i].fail(kerr.NotCoordinator)
 	}
 	s.deferred = nil
+	close(s.closed)
 }
