@@ -93,7 +93,7 @@ func (b *Broker) open(ctx context.Context) error {
 
 	var fsys vfs.FS = vfs.OS()
 	if b.config.Ephemeral {
-		fsys = vfs.NewMem()
+		fsys = vfs.NewEphemeral()
 	}
 	dirs, metadataDir, err := openDirs(b.config, b.started, fsys)
 	if err != nil {
