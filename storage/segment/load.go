@@ -1,8 +1,6 @@
 package segment
 
 import (
-	"errors"
-
 	"sluice/protocol/record"
 )
 
@@ -77,8 +75,7 @@ func (s *Segment) checkOffsets() (string, error) {
 	sc := newScanner(f, last.position, s.size.Load())
 	defer sc.free()
 	_, at, err := sc.next()
-	var bad *record.Corrupt
-	if errors.Is(err, errEnd) || errors.As(err, &bad) {
+	if notBatch(err) {
 		return corrupt, nil
 	}
 	if err != nil {
@@ -148,9 +145,8 @@ func (s *Segment) walk(position int64, indexIntervalBytes int) (next, end int64,
 	next = s.baseOffset
 	for {
 		b, at, err := sc.next()
-		var bad *record.Corrupt
 		switch {
-		case errors.Is(err, errEnd), errors.As(err, &bad):
+		case notBatch(err):
 			return next, sc.position, nil
 		case err != nil:
 			return 0, 0, err

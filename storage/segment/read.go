@@ -65,10 +65,13 @@ func (s *Segment) scanTo(offset int64) (at Location, end int64, ok bool, err err
 	defer sc.free()
 	if start.position > 0 {
 		_, first, err := sc.next()
+		if err != nil && !notBatch(err) {
+			return Location{}, 0, false, err
+		}
 		if err != nil || first.NextOffset != s.baseOffset+start.relative+1 {
 			// The index does not fit the log: go through the whole of it and let the writer know.
 			s.suspect.Store(true)
-			start.position, sc.position = 0, 0
+			sc.position = 0
 		} else if first.NextOffset > offset {
 			return first, first.Position, true, nil
 		}
@@ -85,6 +88,12 @@ func (s *Segment) scanTo(offset int64) (at Location, end int64, ok bool, err err
 			return at, at.Position, true, nil
 		}
 	}
+}
+
+// notBatch says whether an error of a scanner means that there is no whole batch at a position.
+func notBatch(err error) bool {
+	var bad *record.Corrupt
+	return errors.Is(err, errEnd) || errors.As(err, &bad)
 }
 
 // indexed is the last entry of the offset index at or below offset; its position is 0 if there is none.
@@ -196,17 +205,17 @@ func (s *Segment) eachFrom(offset int64, f func(header record.Batch, at Location
 	defer sc.free()
 	for {
 		header, at, err := sc.next()
+		if start.position > 0 && (notBatch(err) || err == nil && at.NextOffset != s.baseOffset+start.relative+1) {
+			s.suspect.Store(true)
+			sc.position, start = 0, offsetEntry{}
+			continue
+		}
+		start = offsetEntry{} // only the first batch is compared
 		if errors.Is(err, errEnd) {
 			return nil
 		}
 		if err != nil {
 			return err
-		}
-		if at.Position == start.position && start.position > 0 && at.NextOffset != s.baseOffset+start.relative+1 {
-			s.suspect.Store(true)
-			sc.position = 0
-			start = offsetEntry{}
-			continue
 		}
 		more, err := f(header, at, func() (record.Batch, error) {
 			b := make(record.Batch, at.Bytes) // no more than the file has
