@@ -61,6 +61,15 @@ func (s *Server) pause(d time.Duration) bool {
 
 // start serves one accepted socket.
 func (s *Server) start(l *listener, socket net.Conn, ip string) {
+	if tcp, ok := socket.(*net.TCPConn); ok {
+		// Failing, the system's own sizes stay.
+		if l.config.SendBufferBytes > 0 {
+			tcp.SetWriteBuffer(l.config.SendBufferBytes)
+		}
+		if l.config.ReceiveBufferBytes > 0 {
+			tcp.SetReadBuffer(l.config.ReceiveBufferBytes)
+		}
+	}
 	if l.config.TLS != nil {
 		socket = tls.Server(socket, l.config.TLS)
 	}

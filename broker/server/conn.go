@@ -199,9 +199,9 @@ func (c *Conn) handle(r *Request) {
 		r.response = reply.response
 	}
 	if q.closed {
-		response := r.drop()
+		r.drop()
 		q.Unlock()
-		response.finish()
+		r.finishDropped()
 		return
 	}
 	if r.state == stateWaiting {
@@ -294,9 +294,9 @@ func (q *queue) pop() *Request {
 	return r
 }
 
-// drop forgets a request whose connection is closed, and returns the answer that is to be finished without the lock. The queue is
-// locked. The frame is left to the garbage collector: with a Pending somebody may still read it.
-func (r *Request) drop() Response {
+// drop forgets a request whose connection is closed; finishDropped does what must not be done under the lock. The queue is locked. The
+// frame is left to the garbage collector: with a Pending somebody may still read it.
+func (r *Request) drop() {
 	if r.charged > 0 {
 		r.Conn.server.budget.release(r.charged)
 		r.charged = 0
@@ -307,10 +307,15 @@ func (r *Request) drop() Response {
 		r.Conn.server.budget.release(r.owed)
 		r.owed = 0
 	}
+	if r.state == stateWaiting {
+		r.completed = time.Now()
+	}
 	r.state = stateGone
-	response := r.response
-	r.response = Response{}
-	return response
+}
+
+func (r *Request) finishDropped() {
+	r.response.finish()
+	r.Conn.server.observer.RequestFinished(r.Header.Key, r.timing(time.Now()))
 }
 
 // close ends the connection, once; what is not written yet is dropped. The reason goes to the log unless it is nil.
@@ -322,9 +327,11 @@ func (c *Conn) close(reason error) {
 		return
 	}
 	q.closed = true
-	var dropped []Response
+	var dropped []*Request
 	for q.first != nil {
-		dropped = append(dropped, q.pop().drop())
+		r := q.pop()
+		r.drop()
+		dropped = append(dropped, r)
 		q.count--
 	}
 	q.changed.Broadcast()
@@ -332,8 +339,8 @@ func (c *Conn) close(reason error) {
 	c.cancel()
 	c.socket.Close()
 	c.server.budget.wake()
-	for i := range dropped {
-		dropped[i].finish()
+	for _, r := range dropped {
+		r.finishDropped()
 	}
 	if reason == nil {
 		return

@@ -35,6 +35,7 @@ type reader struct {
 	from, to int       // unread part of buffer
 	activeAt time.Time // when a byte was last read
 	armedAt  time.Time // the activeAt for which the deadline was last set
+	clientID *string   // of the request before
 }
 
 func (r *reader) init() {
@@ -59,10 +60,11 @@ func (c *Conn) nextRequest() (*Request, error) {
 		r.recycle()
 		return nil, err
 	}
-	if r.Header, r.Body, err = frame.ParseRequestHeader(r.frame.B); err != nil {
+	if r.Header, r.Body, err = frame.ParseRequestHeader(r.frame.B, c.reader.clientID); err != nil {
 		r.recycle()
 		return nil, err
 	}
+	c.reader.clientID = r.Header.ClientID
 	r.ReceivedAt = time.Now()
 	return r, nil
 }

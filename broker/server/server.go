@@ -19,7 +19,7 @@ import (
 type Limits struct {
 	FrameBytes                  int            // one request frame, inclusive; socket.request.max.bytes; 104857600
 	InFlight                    int            // requests of one connection that are not answered yet; beyond it the connection is not read; 128
-	ResponseBytesPerConnection  int            // answers of one connection waiting to be written, file ranges not counted; beyond it the connection is not read; 8 MiB
+	ResponseBytesPerConnection  int            // answers of one connection waiting to be written, file ranges not counted; beyond it the connection is not read; 1 MiB
 	QueuedBytes                 int64          // request frames and answers in memory, over all connections; queued.max.request.bytes; 512 MiB
 	Connections                 int            // over all listeners; max.connections; no bound
 	ConnectionsPerIP            int            // max.connections.per.ip; no bound
@@ -37,7 +37,7 @@ func (l Limits) withDefaults() *Limits {
 		l.InFlight = 128
 	}
 	if l.ResponseBytesPerConnection <= 0 {
-		l.ResponseBytesPerConnection = 8 << 20
+		l.ResponseBytesPerConnection = 1 << 20
 	}
 	if l.QueuedBytes <= 0 {
 		l.QueuedBytes = 512 << 20
@@ -59,6 +59,8 @@ type ListenerConfig struct {
 	TLS       *tls.Config    // nil: plaintext
 
 	PreLoginFrameBytes int // cap on frames until Conn.LoggedIn is called; 0 where clients need not log in
+	SendBufferBytes    int // of the system, for each connection; socket.send.buffer.bytes; 0 leaves it to the system
+	ReceiveBufferBytes int // likewise; socket.receive.buffer.bytes
 }
 
 // Options are what a Server is made of.

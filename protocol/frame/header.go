@@ -103,9 +103,9 @@ func AppendRequestHeader(dst []byte, h RequestHeader) []byte {
 	return dst
 }
 
-// ParseRequestHeader reads the header at the front of a frame; body is what follows it and aliases b.
-// Tagged fields of the header are skipped. Every error is a *Malformed.
-func ParseRequestHeader(b []byte) (h RequestHeader, body []byte, err error) {
+// ParseRequestHeader reads the header at the front of a frame; body is what follows it and aliases b. A client id equal to the one before,
+// which may be nil, is not copied anew. Tagged fields of the header are skipped. Every error is a *Malformed.
+func ParseRequestHeader(b []byte, before *string) (h RequestHeader, body []byte, err error) {
 	if len(b) < 8 {
 		return h, nil, &Malformed{fmt.Sprintf("%d bytes, need at least 8", len(b))}
 	}
@@ -128,8 +128,11 @@ func ParseRequestHeader(b []byte) (h RequestHeader, body []byte, err error) {
 	case length > len(b):
 		return h, nil, &Malformed{fmt.Sprintf("client id of length %d, only %d bytes left", length, len(b))}
 	case length >= 0:
-		clientID := string(b[:length])
-		h.ClientID = &clientID
+		if before == nil || *before != string(b[:length]) {
+			clientID := string(b[:length])
+			before = &clientID
+		}
+		h.ClientID = before
 		b = b[length:]
 	}
 	if version == 2 {
