@@ -104,7 +104,7 @@ func (c *Cache) LatestEpoch() record.LeaderEpoch {
 
 // Assign notes that epoch begins at startOffset. Nothing changes if the list ends with that epoch already; entries that contradict the new one go. Neither may be negative.
 func (c *Cache) Assign(epoch record.LeaderEpoch, startOffset int64) {
-	assert.That(epoch >= 0 && startOffset >= 0, "leader epoch %d cannot begin at %d", epoch, startOffset)
+	assert.That(epoch >= 0 && startOffset >= 0, "leader epoch or its start offset is negative")
 	c.assign(Entry{epoch, startOffset})
 }
 

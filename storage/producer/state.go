@@ -110,7 +110,7 @@ func (t *Table) Prepare(b record.Batch, origin record.Origin, transactionVersion
 	u.batch = appended{lastOffset: b.LastOffset(), timestampMs: b.MaxTimestamp(), lastSeq: b.LastSequence(), offsetDelta: b.LastOffsetDelta()}
 	e := t.producers[u.id]
 	if b.IsControl() {
-		if err := u.readMarker(b); err != nil {
+		if u, err = readMarker(u, b); err != nil {
 			return Update{}, Duplicate{}, false, err
 		}
 		if origin != record.Replication && e != nil {
@@ -168,24 +168,24 @@ func checkMarker(e *entry, u Update, transactionVersion int16) error {
 
 const lastProducerEpoch record.ProducerEpoch = 1<<15 - 1
 
-func (u *Update) readMarker(b record.Batch) error {
-	u.marker = true
+// readMarker adds what the end-transaction marker in the batch says.
+func readMarker(u Update, b record.Batch) (Update, error) {
 	for r, err := range b.Records(0) {
 		if err != nil {
-			return err
+			return Update{}, err
 		}
 		c, err := record.ParseControl(r)
 		if err != nil {
-			return err
+			return Update{}, err
 		}
 		m, ok := c.(record.EndTxnMarker)
 		if !ok {
-			return errNotMarker
+			return Update{}, errNotMarker
 		}
-		u.commit, u.coordinator, u.batch.timestampMs = m.Commit, m.CoordinatorEpoch, r.TimestampMs
-		return nil
+		u.marker, u.commit, u.coordinator, u.batch.timestampMs = true, m.Commit, m.CoordinatorEpoch, r.TimestampMs
+		return u, nil
 	}
-	return errNotMarker
+	return Update{}, errNotMarker
 }
 
 // Completed is a transaction that a marker has ended.

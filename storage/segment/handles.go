@@ -143,7 +143,7 @@ func (h *handle) openSlow(flag int) (vfs.File, error) {
 // release ends the use that acquire began.
 func (h *handle) release() {
 	n := h.state.Add(-1)
-	assert.That(n >= 1, "file %s released more often than acquired", suffixes[h.kind])
+	assert.That(n >= 1, "file of a segment released more often than acquired")
 	if n == 1 && h.doomed.Load() {
 		h.close()
 	}

@@ -94,7 +94,7 @@ func (s *Segment) Size() int64 { return s.size.Load() }
 // NextOffset is the offset after the last batch, the base offset if there is none. It is known of new segments and after LoadEnd, Recover and TruncateTo.
 func (s *Segment) NextOffset() int64 {
 	n := s.nextOffset.Load()
-	assert.That(n != unknownEnd, "end of segment %d has not been loaded", s.baseOffset)
+	assert.That(n != unknownEnd, "end of a segment has not been loaded")
 	return n
 }
 
@@ -209,8 +209,8 @@ func (s *Segment) Append(batches []byte, indexIntervalBytes int) error {
 	for rest := batches; len(rest) > 0; {
 		var b record.Batch
 		b, rest, err = record.Split(rest)
-		assert.That(err == nil, "appended batch is not whole: %v", err)
-		assert.That(s.fits(b.LastOffset()), "offset %d does not fit segment %d", b.LastOffset(), s.baseOffset)
+		assert.That(err == nil, "appended batch is not whole")
+		assert.That(s.fits(b.LastOffset()), "appended offset does not fit the segment")
 		if err := s.index(b, position, len(b), indexIntervalBytes); err != nil {
 			return err
 		}
