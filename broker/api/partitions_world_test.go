@@ -10,6 +10,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -48,6 +49,7 @@ type partitionsWorld struct {
 	topics   map[string]map[string]string // configs
 	topicIDs map[string]uuid.UUID
 	mu       sync.Mutex // machine
+	image    atomic.Pointer[metadata.Image]
 }
 
 // world runs a test with a broker on fake time.
@@ -97,6 +99,7 @@ func (w *partitionsWorld) start() {
 		Changed: func(serial uint64) { w.waiting.Changed(delayed.Key(serial)) },
 	})
 	w.machine.Publish(1)
+	w.image.Store(w.machine.Image())
 	w.set.Apply(metadata.DeltaBetween(metadata.NewMachine(metadata.Settings{}).Image(), w.machine.Image()))
 	session := int32(0)
 	handlers := api.New(api.Deps{
@@ -159,7 +162,14 @@ func (w *partitionsWorld) apply(records ...logrecord.ClusterRecord) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.replay(records...)
-	w.set.Apply(w.machine.Publish(1))
+	w.publish()
+}
+
+// publish lets everybody follow the machine.
+func (w *partitionsWorld) publish() {
+	d := w.machine.Publish(1)
+	w.image.Store(d.Next)
+	w.set.Apply(d)
 }
 
 // create makes a topic whose partitions broker 1 leads alone. configs are name, value, name, value, …
@@ -205,11 +215,7 @@ func (r worldReplicas) Get(topic string, index int32) (api.Replica, error) {
 
 type worldController partitionsWorld
 
-func (c *worldController) Image() *metadata.Image {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.machine.Image()
-}
+func (c *worldController) Image() *metadata.Image { return c.image.Load() }
 
 func (c *worldController) Do(_ context.Context, op metadata.Op) (kmsg.Response, error) {
 	c.mu.Lock()
@@ -219,7 +225,7 @@ func (c *worldController) Do(_ context.Context, op metadata.Op) (kmsg.Response, 
 		return nil, err
 	}
 	c.machine.Accept(result)
-	c.set.Apply(c.machine.Publish(1))
+	(*partitionsWorld)(c).publish()
 	return result.Response, nil
 }
 
