@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
@@ -124,6 +125,7 @@ func serveOn(t testing.TB, h *Handlers, listener string) (dial func() wire) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { conn.Close() })
+		conn.SetDeadline(time.Now().Add(20 * time.Second))
 		return wire{t, conn}
 	}
 }
