@@ -36,6 +36,9 @@ func Open(o Options) (*Controller, error) {
 		return nil, fmt.Errorf("controller.quorum.voters: a metadata quorum of this node (%d) alone is supported, not of %v", o.Machine.NodeID, o.Voters)
 	}
 	o.Machine.Voters, o.Machine.Random = o.Voters, o.Random
+	if o.Log == nil {
+		o.Log = zap.NewNop()
+	}
 	c := &Controller{
 		options: o, log: o.Log, dir: o.Dir + "/" + partitionDir,
 		machine: metadata.NewMachine(o.Machine),

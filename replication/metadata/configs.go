@@ -99,7 +99,7 @@ func (m *Machine) alterConfigs(r ConfigResource, edits []configEdit, created boo
 	}
 	var records []logrecord.ClusterRecord
 	for _, e := range edits {
-		if rejected := m.checkEdit(r, e, before[configCordonedLogDirs]); rejected != nil {
+		if rejected := m.checkEdit(r, e); rejected != nil {
 			return nil, rejected
 		}
 		if e.value == nil {
@@ -121,7 +121,7 @@ func (m *Machine) alterConfigs(r ConfigResource, edits []configEdit, created boo
 }
 
 // checkEdit refuses what no configuration table can know of: the state of the cluster forbids it.
-func (m *Machine) checkEdit(r ConfigResource, e configEdit, cordoned string) *Error {
+func (m *Machine) checkEdit(r ConfigResource, e configEdit) *Error {
 	if r.Type == BrokerResource && e.name == configMinInSyncReplicas && m.next.elrEnabled() {
 		if r.Name != "" {
 			return reject(kerr.InvalidConfig, "Broker-level min.insync.replicas cannot be altered while ELR is enabled.")

@@ -71,6 +71,8 @@ func (m *Machine) createPartitions(in *kmsg.CreatePartitionsRequestTopic) ([]log
 	}
 	now := int32(len(t.Partitions))
 	switch {
+	case now == 0:
+		return nil, reject(kerr.UnknownServerError, "Invalid state: topic %s appears to have no partitions.", in.Topic)
 	case in.Count == now:
 		return nil, reject(kerr.InvalidPartitions, "Topic already has %d partition(s).", now)
 	case in.Count < now:

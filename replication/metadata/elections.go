@@ -68,6 +68,9 @@ func (m *Machine) electLeader(topic string, index int32, how election) (logrecor
 		return nil, reject(kerr.UnknownTopicOrPartition, "No such partition as %s-%d", topic, index)
 	}
 	p := &t.Partitions[index]
+	if len(p.Replicas) == 0 {
+		return nil, described(kerr.EligibleLeadersNotAvailable)
+	}
 	if how == electPreferred && p.Leader == p.Replicas[0] || how == electUnclean && p.Leader != NoBroker {
 		return nil, described(kerr.ElectionNotNeeded)
 	}

@@ -8,7 +8,7 @@ import (
 // Whatever the network loses, doubles and reorders and whoever crashes: there is one leader an epoch, nothing committed is lost or changed,
 // and once the trouble is over a leader commits again.
 func TestQuorum_Random(t *testing.T) {
-	seeds := 300
+	seeds := 150
 	if testing.Short() {
 		seeds = 50
 	}
