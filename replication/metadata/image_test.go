@@ -218,3 +218,16 @@ func BenchmarkFence(b *testing.B) {
 		}
 	}
 }
+
+func BenchmarkImageTopicByID(b *testing.B) {
+	m := newCluster(b, 10_000, 1)
+	i := m.Image()
+	topic, _ := i.Topic("topic-005000")
+	b.ReportAllocs()
+	b.ResetTimer()
+	for range b.N {
+		if _, found := i.TopicByID(topic.ID); !found {
+			b.Fatal()
+		}
+	}
+}

@@ -32,9 +32,22 @@ type node[K cmp.Ordered, V any] struct {
 
 func (t *tree[K, V]) len() int { return t.size }
 
+// search returns where key is or belongs. Keys are never NaN, which is what makes the library's search slower.
+func (n *node[K, V]) search(key K) (at int, found bool) {
+	low, high := 0, len(n.keys)
+	for low < high {
+		if middle := int(uint(low+high) >> 1); n.keys[middle] < key {
+			low = middle + 1
+		} else {
+			high = middle
+		}
+	}
+	return low, low < len(n.keys) && n.keys[low] == key
+}
+
 func (t *tree[K, V]) get(key K) (V, bool) {
 	for n := t.root; n != nil; {
-		i, found := slices.BinarySearch(n.keys, key)
+		i, found := n.search(key)
 		if found {
 			return n.values[i], true
 		}
@@ -76,7 +89,7 @@ func (n *node[K, V]) walkFrom(start K, yield func(K, V) bool) bool {
 	if n == nil {
 		return true
 	}
-	i, found := slices.BinarySearch(n.keys, start)
+	i, found := n.search(start)
 	if !found && n.children != nil && !n.children[i].walkFrom(start, yield) {
 		return false
 	}
@@ -139,7 +152,7 @@ func (n *node[K, V]) own(e *edit) *node[K, V] {
 
 func (n *node[K, V]) put(e *edit, key K, value V) (result *node[K, V], added bool) {
 	n = n.own(e)
-	i, found := slices.BinarySearch(n.keys, key)
+	i, found := n.search(key)
 	if found {
 		n.values[i] = value
 		return n, false
@@ -177,7 +190,7 @@ func (n *node[K, V]) split(e *edit, i int) {
 
 func (n *node[K, V]) remove(e *edit, key K) *node[K, V] {
 	n = n.own(e)
-	i, found := slices.BinarySearch(n.keys, key)
+	i, found := n.search(key)
 	switch {
 	case found && n.children == nil:
 		n.keys = slices.Delete(n.keys, i, i+1)
