@@ -72,7 +72,7 @@ var modules = map[string][]string{
 	"broker/server":            {"github.com/twmb/franz-go/pkg/kmsg", "go.uber.org/zap", "golang.org/x/sys"},
 	"broker/config":            {"github.com/twmb/franz-go/pkg/kmsg", "github.com/twmb/franz-go/pkg/kerr"},
 	"broker/coordinator":       {"github.com/twmb/franz-go/pkg/kmsg", "github.com/twmb/franz-go/pkg/kerr", "go.uber.org/zap"},
-	"broker/metrics":           {"github.com/prometheus/client_golang", "github.com/prometheus/client_model"},
+	"broker/metrics":           {"github.com/prometheus/client_golang", "github.com/prometheus/client_model", "github.com/twmb/franz-go/pkg/kerr", "github.com/twmb/franz-go/pkg/kmsg"},
 	"broker/admin":             {"github.com/prometheus/client_golang", "go.uber.org/zap"},
 	"broker/api":               {"github.com/twmb/franz-go/pkg/kmsg", "github.com/twmb/franz-go/pkg/kbin", "github.com/twmb/franz-go/pkg/kerr", "go.uber.org/zap"},
 	"broker":                   {"github.com/twmb/franz-go/pkg/kmsg", "github.com/twmb/franz-go/pkg/kerr", "github.com/prometheus/client_golang", "go.uber.org/zap", "golang.org/x/sync"},
