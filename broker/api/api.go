@@ -5,6 +5,7 @@ package api
 
 import (
 	"context"
+	"sync/atomic"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 	"go.uber.org/zap"
@@ -47,8 +48,9 @@ type Controller interface {
 // Handlers has one method per API, in the file NN_name.go.
 type Handlers struct {
 	Deps
-	table       index
-	producerIDs *producerIDs // 22_init_producer_id.go
+	table         index
+	responseBytes [kmsg.MaxKey + 1]atomic.Int32 // size of the last response by key: a good guess for the next
+	producerIDs   *producerIDs                  // 22_init_producer_id.go
 }
 
 // New makes the handlers of table.go over deps.

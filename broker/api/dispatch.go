@@ -93,8 +93,8 @@ func (c *Context) hangupReason(reason string) string {
 	return fmt.Sprintf("%s version %d: %s", kmsg.NameForKey(c.Key), c.Version, reason)
 }
 
-// usualResponseBytes is the first size of the buffer that a response is encoded into.
-const usualResponseBytes = 512
+// leastResponseBytes is the smallest first size of the buffer that a response is encoded into.
+const leastResponseBytes = 512
 
 func (c *Context) header(size int) *server.Buffer {
 	head := server.NewBuffer(size)
@@ -104,8 +104,10 @@ func (c *Context) header(size int) *server.Buffer {
 
 func (c *Context) encode(response kmsg.Response) server.Response {
 	response.SetVersion(c.Version)
-	head := c.header(usualResponseBytes)
+	last := &c.handlers.responseBytes[c.Key] // encoded for a key that has a row
+	head := c.header(max(int(last.Load()), leastResponseBytes))
 	head.B = response.AppendTo(head.B)
+	last.Store(int32(len(head.B)))
 	out := server.Response{Head: head}
 	if throttled, ok := response.(kmsg.ThrottleResponse); ok {
 		out.ThrottleMs, _ = throttled.Throttle() // versions that say "before the answer" are muted after it too, as by Kafka since 2.0

@@ -117,21 +117,32 @@ func (c *Conn) readLoop() (reason error) {
 	}
 }
 
-// readEnded turns the end of reading into the reason to close, and stays until what is in flight is answered when the server drains.
+// readEnded turns the end of reading into the reason to close. What was read before is answered first, unless the client is gone.
 func (c *Conn) readEnded(err error) (reason error) {
+	q := &c.queue
 	switch err {
-	case errDraining:
-		c.flush()
-		c.queue.Lock()
-		defer c.queue.Unlock()
-		for c.queue.count > 0 && !c.queue.closed {
-			c.queue.changed.Wait()
-		}
-		return nil
 	case errDisconnected:
 		return nil
+	case errDraining:
+		c.flush()
+		q.Lock()
+		defer q.Unlock()
+		for q.count > 0 && !q.closed {
+			q.changed.Wait()
+		}
+		return nil
 	}
-	return err
+	// The end takes its turn behind the replies that are still owed.
+	q.Lock()
+	q.push(&Request{Conn: c, kind: replyHangup, reason: err, state: stateReady})
+	q.Unlock()
+	c.flush()
+	q.Lock()
+	defer q.Unlock()
+	for !q.closed {
+		q.changed.Wait()
+	}
+	return nil
 }
 
 // awaitRoom waits until the connection may have one more request in flight, and is false when it is closed.
@@ -196,6 +207,9 @@ func (c *Conn) handle(r *Request) {
 			defer stale.finish()
 		}
 		r.kind, r.reason = reply.kind, reply.reason
+		if r.kind == replyHangup && r.reason == nil {
+			r.reason = hangup("no reply was made")
+		}
 		r.response = reply.response
 	}
 	if q.closed {
@@ -213,7 +227,7 @@ func (c *Conn) handle(r *Request) {
 	if r.kind == replyNone && q.first == nil {
 		r.state = stateGone
 		q.Unlock()
-		c.server.observer.RequestFinished(r.Header.Key, r.timing(now))
+		r.over(now)
 		return
 	}
 	c.ready(r)
@@ -243,7 +257,7 @@ func (c *Conn) ready(r *Request) {
 }
 
 // complete takes the reply of a Pending.
-func (r *Request) complete(kind replyKind, response Response, reason string) {
+func (r *Request) complete(kind replyKind, response Response, reason error) {
 	c := r.Conn
 	q := &c.queue
 	q.Lock()
@@ -315,8 +329,24 @@ func (r *Request) drop() {
 
 func (r *Request) finishDropped() {
 	r.response.finish()
-	r.Conn.server.observer.RequestFinished(r.Header.Key, r.timing(time.Now()))
+	r.over(time.Now())
 }
+
+// over reports that the request is done with.
+func (r *Request) over(now time.Time) {
+	if r.frameless() {
+		return
+	}
+	r.Conn.server.observer.RequestFinished(r.Header.Key, Timing{
+		Local:  r.dispatched.Sub(r.ReceivedAt),
+		Remote: r.completed.Sub(r.dispatched),
+		Send:   now.Sub(r.completed),
+		Bytes:  r.size,
+	})
+}
+
+// frameless is true of the mark that readEnded leaves in the queue.
+func (r *Request) frameless() bool { return r.size == 0 }
 
 // close ends the connection, once; what is not written yet is dropped. The reason goes to the log unless it is nil.
 func (c *Conn) close(reason error) {
@@ -357,12 +387,3 @@ func (c *Conn) close(reason error) {
 
 // drain makes the reader stop between two requests.
 func (c *Conn) drain() { c.socket.SetReadDeadline(longAgo) }
-
-func (r *Request) timing(now time.Time) Timing {
-	return Timing{
-		Local:  r.dispatched.Sub(r.ReceivedAt),
-		Remote: r.completed.Sub(r.dispatched),
-		Send:   now.Sub(r.completed),
-		Bytes:  r.size,
-	}
-}

@@ -71,6 +71,26 @@ func TestV33_ForeignBytes(t *testing.T) {
 	}
 }
 
+// Requests that came before a frame that cannot be are answered before the connection is closed, those that wait included.
+func TestServer_AnswersBeforeABadFrame(t *testing.T) {
+	d := dispatcherFunc(func(r *Request) Reply {
+		if string(r.Body) == "later" {
+			p := r.Pending()
+			time.AfterFunc(time.Second, func() { p.Complete(answer(r, "later")) })
+			return Later(p)
+		}
+		return echo(r)
+	})
+	onPipe(t, d, Limits{}, func(t *testing.T, s *Server, dial func() client) {
+		c := dial()
+		go c.Write(bytes.Join([][]byte{requestBytes(1, "a"), requestBytes(2, "later"), requestBytes(3, "b"), {0xff, 0xff, 0xff, 0xff}}, nil))
+		c.expect(1, "a")
+		c.expect(2, "later")
+		c.expect(3, "b")
+		c.expectClosed()
+	})
+}
+
 // recordingConn keeps what is written and has nothing to read.
 type recordingConn struct {
 	net.Conn

@@ -67,7 +67,7 @@ const (
 type Reply struct {
 	kind     replyKind
 	response Response
-	reason   string
+	reason   error // of a hang-up
 }
 
 // Now answers at once.
@@ -80,4 +80,9 @@ func Later(*Pending) Reply { return Reply{kind: replyLater} }
 func None() Reply { return Reply{kind: replyNone} }
 
 // Hangup closes the connection once the answers before this request are written. The reason goes to the log.
-func Hangup(reason string) Reply { return Reply{kind: replyHangup, reason: reason} }
+func Hangup(reason string) Reply { return Reply{kind: replyHangup, reason: hangup(reason)} }
+
+// hangup is the reason of a connection that ends because the dispatcher says so.
+type hangup string
+
+func (h hangup) Error() string { return string(h) }

@@ -29,7 +29,7 @@ type Request struct {
 	next       *Request
 	state      replyState
 	response   Response
-	reason     string // of a hang-up
+	reason     error // of a hang-up
 	dispatched time.Time
 	completed  time.Time
 	owed       int // bytes of the answer in memory, charged until it is written
@@ -88,11 +88,13 @@ type Pending Request
 // Complete delivers the answer, from any goroutine, without blocking. Only the first call counts; a response that comes when the
 // connection is gone, or comes second, is dropped (and its Done called).
 func (p *Pending) Complete(response Response) {
-	(*Request)(p).complete(replyNow, response, "")
+	(*Request)(p).complete(replyNow, response, nil)
 }
 
 // Omit ends the request without an answer.
-func (p *Pending) Omit() { (*Request)(p).complete(replyNone, Response{}, "") }
+func (p *Pending) Omit() { (*Request)(p).complete(replyNone, Response{}, nil) }
 
 // Hangup closes the connection instead of answering, once the answers before this one are written.
-func (p *Pending) Hangup(reason string) { (*Request)(p).complete(replyHangup, Response{}, reason) }
+func (p *Pending) Hangup(reason string) {
+	(*Request)(p).complete(replyHangup, Response{}, hangup(reason))
+}

@@ -87,7 +87,7 @@ func (c *Conn) writeReady() {
 		now := time.Now()
 		for i, r := range batch {
 			r.response.finish()
-			c.server.observer.RequestFinished(r.Header.Key, r.timing(now))
+			r.over(now)
 			taken[i] = nil
 		}
 		q.Lock()
@@ -99,11 +99,6 @@ func (c *Conn) writeReady() {
 		c.server.budget.release(bytes)
 	}
 }
-
-// hangup ends a connection because the dispatcher says so.
-type hangup string
-
-func (h hangup) Error() string { return string(h) }
 
 // writeBatch writes answers. After an error the connection must end.
 func (c *Conn) writeBatch(batch []*Request) error {
@@ -119,7 +114,7 @@ func (c *Conn) writeBatch(batch []*Request) error {
 			if err := c.flushVectors(); err != nil {
 				return err
 			}
-			return hangup(r.reason)
+			return r.reason
 		}
 		if err := c.putResponse(&r.response); err != nil {
 			return err
