@@ -151,10 +151,10 @@ func (l *Limits) connectionsFrom(ip string) int {
 	if own, ok := l.ConnectionsPerIPOverrides[ip]; ok {
 		return max(own, 0)
 	}
-	if l.ConnectionsPerIP <= 0 {
+	if l.ConnectionsPerIP == 0 {
 		return -1
 	}
-	return l.ConnectionsPerIP
+	return max(l.ConnectionsPerIP, 0)
 }
 
 func (a *admission) release(ip string) {

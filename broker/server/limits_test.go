@@ -346,8 +346,14 @@ func TestV33_ConnectionsPerAddress(t *testing.T) {
 	c.send(1, "x")
 	c.expect(1, "x")
 
-	s.SetLimits(Limits{ConnectionsPerIP: 100, ConnectionsPerIPOverrides: map[string]int{"127.0.0.1": 0}})
-	dial(t, address).expectClosed()
+	for _, limits := range []Limits{{ConnectionsPerIP: 100, ConnectionsPerIPOverrides: map[string]int{"127.0.0.1": 0}}, {ConnectionsPerIP: -1}} {
+		s.SetLimits(limits)
+		dial(t, address).expectClosed()
+	}
+	s.SetLimits(Limits{ConnectionsPerIP: -1, ConnectionsPerIPOverrides: map[string]int{"127.0.0.1": 10}})
+	c = dial(t, address)
+	c.send(1, "x")
+	c.expect(1, "x")
 }
 
 // Beyond the bound over all, new connections wait until one ends.

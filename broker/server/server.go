@@ -22,7 +22,7 @@ type Limits struct {
 	ResponseBytesPerConnection  int            // answers of one connection waiting to be written, file ranges not counted; beyond it the connection is not read; 1 MiB
 	QueuedBytes                 int64          // request frames and answers in memory, over all connections; queued.max.request.bytes; 512 MiB
 	Connections                 int            // over all listeners; max.connections; no bound
-	ConnectionsPerIP            int            // max.connections.per.ip; no bound
+	ConnectionsPerIP            int            // max.connections.per.ip; no bound; negative: only addresses with an override may connect
 	ConnectionsPerIPOverrides   map[string]int // textual IP address to bound; max.connections.per.ip.overrides
 	ConnectionCreationPerSecond int            // accepted connections a second; max.connection.creation.rate; no bound
 	IdleTimeout                 time.Duration  // without a byte read or a reply owed; connections.max.idle.ms; 10 minutes
