@@ -91,7 +91,7 @@ func (b *Broker) open(ctx context.Context) error {
 	background, cancel := context.WithCancel(context.Background())
 	b.cancel = cancel
 
-	var fsys vfs.FS = vfs.OS()
+	fsys := vfs.OS()
 	if b.config.Ephemeral {
 		fsys = vfs.NewEphemeral()
 	}

@@ -7,4 +7,5 @@ import "sluice/replication/metadata"
 var features = []metadata.Feature{
 	{Name: metadata.FeatureMetadataVersion, Min: metadata.MinMetadataVersion, Max: metadata.LatestMetadataVersion, Bootstrap: metadata.LatestMetadataVersion},
 	{Name: metadata.FeatureKRaftVersion, Min: 0, Max: 0},
+	{Name: metadata.FeatureELR, Min: 0, Max: 1, Bootstrap: 1},
 }
