@@ -25,7 +25,6 @@ func (v values) int16(key string) int16   { return int16(v.get(key, Int, Short).
 func (v values) int32(key string) int32   { return int32(v.get(key, Int, Short).number) }
 func (v values) int64(key string) int64   { return v.get(key, Int, Short, Long).number }
 func (v values) bool(key string) bool     { return v.get(key, Boolean).number == 1 }
-func (v values) float(key string) float64 { return v.get(key, Double).double }
 func (v values) text(key string) string   { return v.get(key, String, Class).text }
 func (v values) list(key string) []string { return v.get(key, List).list }
 func (v values) null(key string) bool     { return v.byKey[key].null }
@@ -126,36 +125,23 @@ func (b *Broker) fill(v values) {
 	if b.MetadataLogDir == "" {
 		b.MetadataLogDir = b.LogDirs[0]
 	}
-	b.NumIOThreads = v.int("num.io.threads")
-	b.NumNetworkThreads = v.int("num.network.threads")
-	b.BackgroundThreads = v.int("background.threads")
 	b.NumRecoveryThreadsPerDataDir = v.int("num.recovery.threads.per.data.dir")
 	b.RequestTimeoutMs = v.int64("request.timeout.ms")
 	b.AutoCreateTopicsEnable = v.bool("auto.create.topics.enable")
 	b.DeleteTopicEnable = v.bool("delete.topic.enable")
 	b.NumPartitions = v.int32("num.partitions")
 	b.DefaultReplicationFactor = v.int16("default.replication.factor")
-	b.ControlledShutdownEnable = v.bool("controlled.shutdown.enable")
 
-	b.SocketSendBufferBytes = v.int("socket.send.buffer.bytes")
-	b.SocketReceiveBufferBytes = v.int("socket.receive.buffer.bytes")
 	b.SocketRequestMaxBytes = v.int("socket.request.max.bytes")
-	b.SocketListenBacklogSize = v.int("socket.listen.backlog.size")
 	b.MaxConnections = v.int("max.connections")
 	b.MaxConnectionsPerIP = v.int("max.connections.per.ip")
 	b.MaxConnectionCreationRate = v.int("max.connection.creation.rate")
 	b.ConnectionsMaxIdleMs = v.int64("connections.max.idle.ms")
-	b.ConnectionsMaxReauthMs = v.int64("connections.max.reauth.ms")
-	b.ConnectionFailedAuthenticationDelayMs = v.int64("connection.failed.authentication.delay.ms")
-	b.QueuedMaxRequests = v.int("queued.max.requests")
 	b.QueuedMaxRequestBytes = v.int64("queued.max.request.bytes")
 	b.MaxRequestPartitionSizeLimit = v.int32("max.request.partition.size.limit")
 
-	b.MessageMaxBytes = v.int("message.max.bytes")
-	b.MaxDecompressedMessageBytes = v.int("max.decompressed.message.bytes")
 	b.FetchMaxBytes = v.int("fetch.max.bytes")
 	b.MaxIncrementalFetchSessionCacheSlots = v.int("max.incremental.fetch.session.cache.slots")
-	b.CompressionType = v.text("compression.type")
 	b.ProducerIDExpirationMs = v.int64("producer.id.expiration.ms")
 	b.ProducerIDExpirationCheckIntervalMs = v.int64("producer.id.expiration.check.interval.ms")
 
@@ -164,36 +150,16 @@ func (b *Broker) fill(v values) {
 	b.LogFlushStartOffsetCheckpointIntervalMs = v.int64("log.flush.start.offset.checkpoint.interval.ms")
 	b.LogRetentionCheckIntervalMs = v.int64("log.retention.check.interval.ms")
 	b.LogInitialTaskDelayMs = v.int64("log.initial.task.delay.ms")
-	b.LogDirFailureTimeoutMs = v.int64("log.dir.failure.timeout.ms")
-	b.LogCleanerEnable = v.bool("log.cleaner.enable")
-	b.LogCleanerThreads = v.int("log.cleaner.threads")
-	b.LogCleanerBackoffMs = v.int64("log.cleaner.backoff.ms")
-	b.LogCleanerDedupeBufferSize = v.int64("log.cleaner.dedupe.buffer.size")
-	b.LogCleanerIOBufferSize = v.int("log.cleaner.io.buffer.size")
-	b.LogCleanerIOBufferLoadFactor = v.float("log.cleaner.io.buffer.load.factor")
-	b.LogCleanerIOMaxBytesPerSecond = v.float("log.cleaner.io.max.bytes.per.second")
 
 	b.ReplicaLagTimeMaxMs = v.int64("replica.lag.time.max.ms")
-	b.ReplicaFetchMaxBytes = v.int("replica.fetch.max.bytes")
-	b.ReplicaFetchMinBytes = v.int("replica.fetch.min.bytes")
-	b.ReplicaFetchResponseMaxBytes = v.int("replica.fetch.response.max.bytes")
-	b.ReplicaFetchWaitMaxMs = v.int64("replica.fetch.wait.max.ms")
-	b.ReplicaFetchBackoffMs = v.int64("replica.fetch.backoff.ms")
-	b.ReplicaSocketTimeoutMs = v.int64("replica.socket.timeout.ms")
 	b.ReplicaHighWatermarkCheckpointIntervalMs = v.int64("replica.high.watermark.checkpoint.interval.ms")
-	b.NumReplicaFetchers = v.int("num.replica.fetchers")
 	b.UncleanLeaderElectionEnable = v.bool("unclean.leader.election.enable")
-	b.UncleanLeaderElectionIntervalMs = v.int64("unclean.leader.election.interval.ms")
-	b.AutoLeaderRebalanceEnable = v.bool("auto.leader.rebalance.enable")
-	b.LeaderImbalanceCheckIntervalSeconds = v.int64("leader.imbalance.check.interval.seconds")
 	b.MinInsyncReplicas = v.int("min.insync.replicas")
 
 	b.GroupMinSessionTimeoutMs = v.int64("group.min.session.timeout.ms")
 	b.GroupMaxSessionTimeoutMs = v.int64("group.max.session.timeout.ms")
 	b.GroupInitialRebalanceDelayMs = v.int64("group.initial.rebalance.delay.ms")
 	b.GroupMaxSize = v.int("group.max.size")
-	b.GroupCoordinatorRebalanceProtocols = v.list("group.coordinator.rebalance.protocols")
-	b.GroupCoordinatorAppendLingerMs = v.int64("group.coordinator.append.linger.ms")
 	b.OffsetMetadataMaxBytes = v.int("offset.metadata.max.bytes")
 	b.OffsetsCommitTimeoutMs = v.int64("offsets.commit.timeout.ms")
 	b.OffsetsLoadBufferSize = v.int("offsets.load.buffer.size")
@@ -202,38 +168,22 @@ func (b *Broker) fill(v values) {
 	b.OffsetsTopicNumPartitions = v.int32("offsets.topic.num.partitions")
 	b.OffsetsTopicReplicationFactor = v.int16("offsets.topic.replication.factor")
 	b.OffsetsTopicSegmentBytes = v.int("offsets.topic.segment.bytes")
-	b.OffsetsTopicCompressionCodec = v.int("offsets.topic.compression.codec")
 
-	b.TransactionMaxTimeoutMs = v.int64("transaction.max.timeout.ms")
-	b.TransactionalIDExpirationMs = v.int64("transactional.id.expiration.ms")
 	b.TransactionStateLogNumPartitions = v.int32("transaction.state.log.num.partitions")
 	b.TransactionStateLogReplicationFactor = v.int16("transaction.state.log.replication.factor")
 	b.TransactionStateLogMinISR = v.int("transaction.state.log.min.isr")
 	b.TransactionStateLogSegmentBytes = v.int("transaction.state.log.segment.bytes")
-	b.TransactionPartitionVerificationEnable = v.bool("transaction.partition.verification.enable")
 	b.ShareCoordinatorStateTopicNumPartitions = v.int32("share.coordinator.state.topic.num.partitions")
 	b.ShareCoordinatorStateTopicReplicationFactor = v.int16("share.coordinator.state.topic.replication.factor")
 	b.ShareCoordinatorStateTopicMinISR = v.int("share.coordinator.state.topic.min.isr")
 	b.ShareCoordinatorStateTopicSegmentBytes = v.int("share.coordinator.state.topic.segment.bytes")
 
 	b.ControllerQuorumBootstrapServers = v.list("controller.quorum.bootstrap.servers")
-	b.ControllerQuorumElectionTimeoutMs = v.int64("controller.quorum.election.timeout.ms")
-	b.ControllerQuorumFetchTimeoutMs = v.int64("controller.quorum.fetch.timeout.ms")
-	b.ControllerQuorumElectionBackoffMaxMs = v.int64("controller.quorum.election.backoff.max.ms")
-	b.ControllerQuorumRequestTimeoutMs = v.int64("controller.quorum.request.timeout.ms")
-	b.ControllerQuorumRetryBackoffMs = v.int64("controller.quorum.retry.backoff.ms")
-	b.ControllerQuorumAppendLingerMs = v.int64("controller.quorum.append.linger.ms")
 	b.BrokerHeartbeatIntervalMs = v.int64("broker.heartbeat.interval.ms")
 	b.BrokerSessionTimeoutMs = v.int64("broker.session.timeout.ms")
-	b.InitialBrokerRegistrationTimeoutMs = v.int64("initial.broker.registration.timeout.ms")
-	b.MetadataLogMaxRecordBytesBetweenSnapshots = v.int64("metadata.log.max.record.bytes.between.snapshots")
-	b.MetadataLogMaxSnapshotIntervalMs = v.int64("metadata.log.max.snapshot.interval.ms")
 	b.MetadataLogSegmentBytes = v.int("metadata.log.segment.bytes")
 	if internal := v.get("internal.metadata.log.segment.bytes", Int); !internal.null {
 		b.MetadataLogSegmentBytes = int(internal.number)
 	}
 	b.MetadataLogSegmentMs = v.int64("metadata.log.segment.ms")
-	b.MetadataMaxRetentionBytes = v.int64("metadata.max.retention.bytes")
-	b.MetadataMaxRetentionMs = v.int64("metadata.max.retention.ms")
-	b.MetadataMaxIdleIntervalMs = v.int64("metadata.max.idle.interval.ms")
 }

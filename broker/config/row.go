@@ -85,6 +85,10 @@ const (
 	tieredStorage     = "there is no tiered storage"
 	controllerMetrics = "metrics of the controller are served to Prometheus on the admin port"
 	kerberos          = "Kerberos is not supported"
+	systemBuffers     = "the operating system sizes the buffers and queues of sockets"
+	boundedByBytes    = "waiting requests are bounded in bytes over all connections, and in number on each connection"
+	filesGrow         = "files grow as they are written"
+	metadataLogKept   = "the metadata log is kept whole in this version"
 )
 
 func notServed(what string) string { return what + ": not served by this version" }

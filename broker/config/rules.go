@@ -126,7 +126,7 @@ func (b *Broker) checkControllerListeners(problem problemFunc) {
 // advertise fills in AdvertisedListeners and reports whether they can be used.
 func (b *Broker) advertise(protocols map[string]SecurityProtocol, problem problemFunc) bool {
 	const key = "advertised.listeners"
-	if b.AdvertisedListenersSet = !b.values.null(key); !b.AdvertisedListenersSet {
+	if b.values.null(key) {
 		for _, l := range b.Listeners {
 			if l.Controller {
 				continue
@@ -210,13 +210,12 @@ func (b *Broker) checkRules(problem problemFunc) {
 	if v.setting("log.retention.ms").number == 0 {
 		problem("log.retention.ms", "must be at least 1, or -1 for no limit")
 	}
-	if threads := int64(b.LogCleanerThreads); threads > 0 && b.LogCleanerDedupeBufferSize/threads <= 1<<20 {
+	if threads := v.int64("log.cleaner.threads"); threads > 0 && v.int64("log.cleaner.dedupe.buffer.size")/threads <= 1<<20 {
 		problem("log.cleaner.dedupe.buffer.size", "must be more than 1 MiB for each of the %d log.cleaner.threads", threads)
 	}
-	if b.ReplicaFetchWaitMaxMs > b.ReplicaSocketTimeoutMs {
-		problem("replica.socket.timeout.ms", "must not be below replica.fetch.wait.max.ms (%d)", b.ReplicaFetchWaitMaxMs)
-	}
-	if b.ReplicaFetchWaitMaxMs > b.ReplicaLagTimeMaxMs {
+	if wait := v.int64("replica.fetch.wait.max.ms"); wait > v.int64("replica.socket.timeout.ms") {
+		problem("replica.socket.timeout.ms", "must not be below replica.fetch.wait.max.ms (%d)", wait)
+	} else if wait > b.ReplicaLagTimeMaxMs {
 		problem("replica.fetch.wait.max.ms", "must not be above replica.lag.time.max.ms (%d)", b.ReplicaLagTimeMaxMs)
 	}
 	if b.QueuedMaxRequestBytes > 0 && b.QueuedMaxRequestBytes < int64(b.SocketRequestMaxBytes) {
@@ -230,7 +229,7 @@ func (b *Broker) checkRules(problem problemFunc) {
 	if b.MaxConnectionsPerIP == 0 && len(overrides) == 0 {
 		problem("max.connections.per.ip", "may be 0 only when max.connections.per.ip.overrides allows some address to connect")
 	}
-	if b.ConnectionsMaxIdleMs >= 0 && b.ConnectionFailedAuthenticationDelayMs >= b.ConnectionsMaxIdleMs {
+	if b.ConnectionsMaxIdleMs >= 0 && v.int64("connection.failed.authentication.delay.ms") >= b.ConnectionsMaxIdleMs {
 		problem("connection.failed.authentication.delay.ms", "must be below connections.max.idle.ms (%d)", b.ConnectionsMaxIdleMs)
 	}
 	if low, high := v.int64("log.cleaner.min.compaction.lag.ms"), v.int64("log.cleaner.max.compaction.lag.ms"); low > high {
@@ -245,11 +244,10 @@ func (b *Broker) checkRules(problem problemFunc) {
 			problem("cordoned.log.dirs", "%s is not among log.dirs", dir)
 		}
 	}
-	if codec := b.OffsetsTopicCompressionCodec; codec < 0 || codec > 4 {
-		problem("offsets.topic.compression.codec", "there are 0 (none), 1 (gzip), 2 (snappy), 3 (lz4) and 4 (zstd)")
-	}
-	if codec := v.int("share.coordinator.state.topic.compression.codec"); codec < 0 || codec > 4 {
-		problem("share.coordinator.state.topic.compression.codec", "there are 0 (none), 1 (gzip), 2 (snappy), 3 (lz4) and 4 (zstd)")
+	for _, key := range []string{"offsets.topic.compression.codec", "share.coordinator.state.topic.compression.codec"} {
+		if codec := v.int(key); codec < 0 || codec > 4 {
+			problem(key, "there are 0 (none), 1 (gzip), 2 (snappy), 3 (lz4) and 4 (zstd)")
+		}
 	}
 	b.checkGroups(problem)
 }

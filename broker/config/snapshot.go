@@ -12,45 +12,31 @@ type Broker struct {
 	BrokerRack                   string // empty when unset
 	LogDirs                      []string
 	MetadataLogDir               string // where __cluster_metadata-0 lives; never empty
-	NumIOThreads                 int
-	NumNetworkThreads            int
-	BackgroundThreads            int
 	NumRecoveryThreadsPerDataDir int
 	RequestTimeoutMs             int64
 	AutoCreateTopicsEnable       bool
 	DeleteTopicEnable            bool
 	NumPartitions                int32
 	DefaultReplicationFactor     int16
-	ControlledShutdownEnable     bool
 
 	// Network.
-	Listeners                             []Listener // every listener, controller ones too
-	AdvertisedListeners                   []Listener // of the broker role; those derived from listeners when advertised.listeners is unset
-	AdvertisedListenersSet                bool       // whether advertised.listeners was given
-	ControllerListenerNames               []string
-	InterBrokerListenerName               string
-	InterBrokerSecurityProtocol           SecurityProtocol
-	SocketSendBufferBytes                 int // -1: the system's default
-	SocketReceiveBufferBytes              int // -1: the system's default
-	SocketRequestMaxBytes                 int
-	SocketListenBacklogSize               int
-	MaxConnections                        int
-	MaxConnectionsPerIP                   int
-	MaxConnectionsPerIPOverrides          map[string]int
-	MaxConnectionCreationRate             int   // a second
-	ConnectionsMaxIdleMs                  int64 // negative: never
-	ConnectionsMaxReauthMs                int64 // 0: never
-	ConnectionFailedAuthenticationDelayMs int64
-	QueuedMaxRequests                     int
-	QueuedMaxRequestBytes                 int64 // -1: unlimited
-	MaxRequestPartitionSizeLimit          int32
+	Listeners                    []Listener // every listener, controller ones too
+	AdvertisedListeners          []Listener // of the broker role; those derived from listeners when advertised.listeners is unset
+	ControllerListenerNames      []string
+	InterBrokerListenerName      string
+	InterBrokerSecurityProtocol  SecurityProtocol
+	SocketRequestMaxBytes        int
+	MaxConnections               int
+	MaxConnectionsPerIP          int
+	MaxConnectionsPerIPOverrides map[string]int
+	MaxConnectionCreationRate    int   // a second
+	ConnectionsMaxIdleMs         int64 // negative: never
+	QueuedMaxRequestBytes        int64 // -1: unlimited
+	MaxRequestPartitionSizeLimit int32
 
 	// Produce and fetch.
-	MessageMaxBytes                      int
-	MaxDecompressedMessageBytes          int
 	FetchMaxBytes                        int
 	MaxIncrementalFetchSessionCacheSlots int
-	CompressionType                      string
 	ProducerIDExpirationMs               int64
 	ProducerIDExpirationCheckIntervalMs  int64
 
@@ -60,56 +46,32 @@ type Broker struct {
 	LogFlushStartOffsetCheckpointIntervalMs int64
 	LogRetentionCheckIntervalMs             int64
 	LogInitialTaskDelayMs                   int64
-	LogDirFailureTimeoutMs                  int64
-	LogCleanerEnable                        bool
-	LogCleanerThreads                       int
-	LogCleanerBackoffMs                     int64
-	LogCleanerDedupeBufferSize              int64 // bytes, over all cleaner threads
-	LogCleanerIOBufferSize                  int   // bytes, over all cleaner threads
-	LogCleanerIOBufferLoadFactor            float64
-	LogCleanerIOMaxBytesPerSecond           float64
 
 	// Replication.
 	ReplicaLagTimeMaxMs                      int64
-	ReplicaFetchMaxBytes                     int
-	ReplicaFetchMinBytes                     int
-	ReplicaFetchResponseMaxBytes             int
-	ReplicaFetchWaitMaxMs                    int64
-	ReplicaFetchBackoffMs                    int64
-	ReplicaSocketTimeoutMs                   int64
 	ReplicaHighWatermarkCheckpointIntervalMs int64
-	NumReplicaFetchers                       int
 	UncleanLeaderElectionEnable              bool
-	UncleanLeaderElectionIntervalMs          int64
-	AutoLeaderRebalanceEnable                bool
-	LeaderImbalanceCheckIntervalSeconds      int64
 	MinInsyncReplicas                        int
 
 	// Classic groups and offsets.
-	GroupMinSessionTimeoutMs           int64
-	GroupMaxSessionTimeoutMs           int64
-	GroupInitialRebalanceDelayMs       int64
-	GroupMaxSize                       int
-	GroupCoordinatorRebalanceProtocols []string
-	GroupCoordinatorAppendLingerMs     int64 // -1: adaptive
-	OffsetMetadataMaxBytes             int
-	OffsetsCommitTimeoutMs             int64
-	OffsetsLoadBufferSize              int // bytes
-	OffsetsRetentionMinutes            int64
-	OffsetsRetentionCheckIntervalMs    int64
-	OffsetsTopicNumPartitions          int32
-	OffsetsTopicReplicationFactor      int16
-	OffsetsTopicSegmentBytes           int
-	OffsetsTopicCompressionCodec       int
+	GroupMinSessionTimeoutMs        int64
+	GroupMaxSessionTimeoutMs        int64
+	GroupInitialRebalanceDelayMs    int64
+	GroupMaxSize                    int
+	OffsetMetadataMaxBytes          int
+	OffsetsCommitTimeoutMs          int64
+	OffsetsLoadBufferSize           int // bytes
+	OffsetsRetentionMinutes         int64
+	OffsetsRetentionCheckIntervalMs int64
+	OffsetsTopicNumPartitions       int32
+	OffsetsTopicReplicationFactor   int16
+	OffsetsTopicSegmentBytes        int
 
 	// Transactions.
-	TransactionMaxTimeoutMs                int64
-	TransactionalIDExpirationMs            int64
-	TransactionStateLogNumPartitions       int32
-	TransactionStateLogReplicationFactor   int16
-	TransactionStateLogMinISR              int
-	TransactionStateLogSegmentBytes        int
-	TransactionPartitionVerificationEnable bool
+	TransactionStateLogNumPartitions     int32
+	TransactionStateLogReplicationFactor int16
+	TransactionStateLogMinISR            int
+	TransactionStateLogSegmentBytes      int
 
 	// Share state.
 	ShareCoordinatorStateTopicNumPartitions     int32
@@ -118,24 +80,12 @@ type Broker struct {
 	ShareCoordinatorStateTopicSegmentBytes      int
 
 	// Metadata quorum.
-	ControllerQuorumVoters                    []Voter
-	ControllerQuorumBootstrapServers          []string // host:port
-	ControllerQuorumElectionTimeoutMs         int64
-	ControllerQuorumFetchTimeoutMs            int64
-	ControllerQuorumElectionBackoffMaxMs      int64
-	ControllerQuorumRequestTimeoutMs          int64
-	ControllerQuorumRetryBackoffMs            int64
-	ControllerQuorumAppendLingerMs            int64
-	BrokerHeartbeatIntervalMs                 int64
-	BrokerSessionTimeoutMs                    int64
-	InitialBrokerRegistrationTimeoutMs        int64
-	MetadataLogMaxRecordBytesBetweenSnapshots int64
-	MetadataLogMaxSnapshotIntervalMs          int64
-	MetadataLogSegmentBytes                   int
-	MetadataLogSegmentMs                      int64
-	MetadataMaxRetentionBytes                 int64
-	MetadataMaxRetentionMs                    int64
-	MetadataMaxIdleIntervalMs                 int64
+	ControllerQuorumVoters           []Voter
+	ControllerQuorumBootstrapServers []string // host:port
+	BrokerHeartbeatIntervalMs        int64
+	BrokerSessionTimeoutMs           int64
+	MetadataLogSegmentBytes          int
+	MetadataLogSegmentMs             int64
 
 	layers layers
 	values values
@@ -149,21 +99,16 @@ type Topic struct {
 	CompressionGzipLevel                      int
 	CompressionLz4Level                       int
 	CompressionZstdLevel                      int
-	DeleteRetentionMs                         int64
 	FileDeleteDelayMs                         int64
 	FlushMessages                             int64
 	FlushMs                                   int64
 	IndexIntervalBytes                        int
-	MaxCompactionLagMs                        int64
 	MaxDecompressedMessageBytes               int
 	MaxMessageBytes                           int
 	MessageTimestampAfterMaxMs                int64
 	MessageTimestampBeforeMaxMs               int64
 	MessageTimestampLogAppendTime             bool // message.timestamp.type=LogAppendTime
-	MinCleanableDirtyRatio                    float64
-	MinCompactionLagMs                        int64
 	MinInsyncReplicas                         int
-	Preallocate                               bool
 	RetentionBytes                            int64 // -1: unlimited
 	RetentionMs                               int64 // -1: unlimited
 	SegmentBytes                              int

@@ -3,7 +3,8 @@ package config
 // transactionRows: transactions and their coordinator.
 var transactionRows = []Row{
 	{Name: "transaction.max.timeout.ms", Type: Int, Default: "900000", Valid: AtLeast(1),
-		Doc: "The longest transaction timeout in milliseconds that a producer may ask for."},
+		Ignored: notServed("transactions"),
+		Doc:     "The longest transaction timeout in milliseconds that a producer may ask for."},
 	{Name: "transaction.abort.timed.out.transaction.cleanup.interval.ms", Type: Int, Default: "10000", Valid: AtLeast(1),
 		Ignored: notServed("transactions"),
 		Doc:     "Milliseconds between two looks for transactions that have timed out."},
