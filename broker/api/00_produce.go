@@ -34,7 +34,8 @@ import (
 // answer, and an error closes the connection so that the client looks for the leader anew.
 //
 // Where we differ from Apache Kafka: transactions are not served yet, so no transactional id has a producer id. A transactional batch gets
-// INVALID_PRODUCER_ID_MAPPING, which is what Kafka answers for a transactional id that its coordinator does not know.
+// INVALID_PRODUCER_ID_MAPPING, which is what Kafka answers for a transactional id that its coordinator does not know. Records that are null
+// are INVALID_RECORD, as empty ones are; Kafka never answers such a request.
 //
 // KIPs: 98, 110, 360, 467, 516, 890, 951.
 
@@ -167,6 +168,9 @@ func (p *produceCall) topic(i int) {
 			count, size, err = p.append(replica, name, settings, asked.Partitions[j].Records, a)
 		}
 		if err != nil {
+			if !isOneBatch(asked.Partitions[j].Records) {
+				replica = nil // Kafka looks at the form of a request before it looks at its partitions
+			}
 			p.fail(a, replica, err)
 			traffic.ProduceFailed()
 			continue
@@ -178,11 +182,13 @@ func (p *produceCall) topic(i int) {
 // append validates and appends the batch of one partition, and says how many records and bytes it stored.
 func (p *produceCall) append(replica Replica, name string, settings *config.Topic, records []byte, a *kmsg.ProduceResponseTopicPartition) (count, size int, err error) {
 	acks := p.request.Acks
-	switch {
-	case acks != -1 && acks != 0 && acks != 1:
-		return 0, 0, kerr.InvalidRequiredAcks
-	case isInternal(name) && p.context.ClientID != adminClient:
-		return 0, 0, kerr.InvalidTopicException
+	if isOneBatch(records) { // what is not, is told first
+		switch {
+		case acks != -1 && acks != 0 && acks != 1:
+			return 0, 0, kerr.InvalidRequiredAcks
+		case isInternal(name) && p.context.ClientID != adminClient:
+			return 0, 0, kerr.InvalidTopicException
+		}
 	}
 	valid, err := record.Validate(records, rulesOf(settings, p.context))
 	if err != nil {
@@ -202,6 +208,16 @@ func (p *produceCall) append(replica Replica, name string, settings *config.Topi
 		p.await(replica, result.LastOffset+1, a)
 	}
 	return count, size, nil
+}
+
+// isOneBatch reports whether the records of a partition are one batch of the current format, as a Produce request must have them.
+func isOneBatch(records []byte) bool {
+	_, rest, err := record.Split(records)
+	if err != nil {
+		return false
+	}
+	_, _, err = record.Split(rest)
+	return err != nil
 }
 
 func isInternal(topic string) bool {

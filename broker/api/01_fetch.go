@@ -37,8 +37,8 @@ import (
 // Byte limits: a partition gives at most its own limit and what is left of the request's, which is itself bounded by fetch.max.bytes; but
 // the first batch of the first partition that has one is whole. In a session, partitions that gave records go to the end of the line.
 //
-// Where we differ from Apache Kafka: there is no replica selector, so the preferred replica is always -1. Versions 13 and up do not tell a
-// topic id that has never been seen from one that has been deleted in a full fetch: both are UNKNOWN_TOPIC_ID.
+// Where we differ from Apache Kafka: there is no replica selector, so the preferred replica is always -1. Byte limits below zero count as
+// zero; there they are an UNKNOWN_SERVER_ERROR of the partition. A partition that is named twice in a request without a session is answered twice.
 
 // ReplicaReader is what Fetch needs of a replica.
 type ReplicaReader interface {
@@ -50,6 +50,9 @@ type ReplicaReader interface {
 
 func (h *Handlers) fetch(c *Context, request *kmsg.FetchRequest) Reply {
 	f := newFetchCall(h, c, request)
+	if request.IsolationLevel < int8(partition.ReadUncommitted) || request.IsolationLevel > int8(partition.ReadCommitted) {
+		return f.refuse(kerr.UnknownServerError)
+	}
 	session, err := h.Sessions.Begin(sessionRequest(request), c.NowMs)
 	if err != nil {
 		return f.sessionError(err, fetchsession.NoSession)
@@ -98,7 +101,7 @@ type fetchPart struct {
 	slice     partlog.Slice
 	leader    *partition.NotLeader // where to look instead, if code says so
 	aborted   []partlog.AbortedTransaction
-	committed bool // aborted is to be given, even if it is empty
+	committed bool // aborted is to be given, even if it is empty. Kafka gives it for partitions that do not exist, too
 }
 
 func newFetchCall(h *Handlers, c *Context, request *kmsg.FetchRequest) *fetchCall {
@@ -189,14 +192,14 @@ func (f *fetchCall) find(part *fetchPart) bool {
 	if p.Topic == "" {
 		t, ok := f.image.TopicByID(p.Key.TopicID)
 		if !ok {
-			part.code = kerr.UnknownTopicID.Code
+			part.code, part.committed = kerr.UnknownTopicID.Code, true
 			return false
 		}
 		p.Topic = t.Name
 	}
 	t, ok := f.image.Topic(p.Topic)
 	if !ok || p.Key.Index < 0 || int(p.Key.Index) >= len(t.Partitions) {
-		part.code = kerr.UnknownTopicOrPartition.Code
+		part.code, part.committed = kerr.UnknownTopicOrPartition.Code, true
 		return false
 	}
 	f.readers++
@@ -230,7 +233,12 @@ func (f *fetchCall) readPart(part *fetchPart) {
 		q.Follower = &partition.FollowerFetch{Broker: f.follower, FetchOffset: p.FetchOffset, LogStartOffset: p.LogStartOffset, NowMs: f.context.NowMs}
 	}
 	var err error
-	if part.result, part.slice, err = part.replica.Read(q); err == nil && f.isolation == partition.ReadCommitted && part.result.Diverging == nil {
+	part.result, part.slice, err = part.replica.Read(q)
+	if part.slice.Bytes < part.slice.FirstBatchBytes { // not even one batch fits: nothing is better than a piece
+		part.slice.Close()
+		part.slice = partlog.Slice{}
+	}
+	if err == nil && f.isolation == partition.ReadCommitted && part.result.Diverging == nil {
 		part.committed = true
 		if part.slice.Bytes > 0 {
 			part.aborted, err = part.replica.AbortedTransactions(p.FetchOffset, part.result.LastStableOffset)

@@ -39,21 +39,27 @@ func (h *Handlers) listOffsets(c *Context, request *kmsg.ListOffsetsRequest) Rep
 	case request.IsolationLevel == int8(partition.ReadCommitted):
 		isolation = partition.ReadCommitted
 	}
-	twice := listedTwice(request)
+	told, twice := map[topicPartition]bool{}, listedTwice(request)
 	response := kmsg.NewPtrListOffsetsResponse()
 	response.Topics = make([]kmsg.ListOffsetsResponseTopic, len(request.Topics))
 	for i := range request.Topics {
 		asked, answered := &request.Topics[i], &response.Topics[i]
 		answered.Topic = asked.Topic
-		answered.Partitions = make([]kmsg.ListOffsetsResponseTopicPartition, len(asked.Partitions))
+		answered.Partitions = make([]kmsg.ListOffsetsResponseTopicPartition, 0, len(asked.Partitions))
 		for j := range asked.Partitions {
-			q, a := &asked.Partitions[j], &answered.Partitions[j]
-			a.Default()
+			q := &asked.Partitions[j]
+			key := topicPartition{asked.Topic, q.Partition}
+			if twice[key] && told[key] {
+				continue
+			}
+			told[key] = true
+			answered.Partitions = append(answered.Partitions, kmsg.NewListOffsetsResponseTopicPartition())
+			a := &answered.Partitions[len(answered.Partitions)-1]
 			a.Partition = q.Partition
 			found := partition.TimestampOffset{Offset: record.NoOffset, TimestampMs: record.NoTimestamp, LeaderEpoch: record.NoLeaderEpoch}
 			var err error
 			switch {
-			case twice[topicPartition{asked.Topic, q.Partition}]:
+			case twice[key]:
 				err = kerr.InvalidRequest
 			case !servesTimestamp(q.Timestamp, c.Version):
 				err = kerr.UnsupportedVersion

@@ -4,6 +4,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"sluice/replication/metadata"
 	"sluice/storage/producer"
 )
 
@@ -25,13 +26,13 @@ func (h *Handlers) describeProducers(c *Context, request *kmsg.DescribeProducers
 		asked, answered := &request.Topics[i], &response.Topics[i]
 		answered.Topic = asked.Topic
 		answered.Partitions = make([]kmsg.DescribeProducersResponseTopicPartition, len(asked.Partitions))
-		_, known := image.Topic(asked.Topic)
+		code, message := h.topicError(image, asked.Topic)
 		for j, index := range asked.Partitions {
 			a := &answered.Partitions[j]
 			a.Default()
 			a.Partition = index
-			if !known {
-				a.ErrorCode, a.ErrorMessage = kerr.UnknownTopicOrPartition.Code, &kerr.UnknownTopicOrPartition.Description
+			if code != 0 {
+				a.ErrorCode, a.ErrorMessage = code, message
 				continue
 			}
 			producers, err := h.activeProducers(asked.Topic, index, c.NowMs)
@@ -40,6 +41,17 @@ func (h *Handlers) describeProducers(c *Context, request *kmsg.DescribeProducers
 		}
 	}
 	return Respond(response)
+}
+
+// topicError is what is wrong with a topic as a whole, 0 if nothing is.
+func (h *Handlers) topicError(image *metadata.Image, topic string) (code int16, message *string) {
+	if err := metadata.ValidateTopicName(topic); err != nil {
+		return err.Code, &err.Message
+	}
+	if _, ok := image.Topic(topic); !ok {
+		return kerr.UnknownTopicOrPartition.Code, &kerr.UnknownTopicOrPartition.Description
+	}
+	return 0, nil
 }
 
 func (h *Handlers) activeProducers(topic string, index int32, nowMs int64) ([]producer.State, error) {

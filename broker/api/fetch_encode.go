@@ -22,6 +22,25 @@ func (f *fetchCall) sessionError(err error, sessionID int32) Reply {
 	return Respond(response)
 }
 
+// refuse is the answer to a request that makes no sense as a whole. It leaves the session alone.
+func (f *fetchCall) refuse(err *kerr.Error) Reply {
+	response := kmsg.NewPtrFetchResponse()
+	response.ErrorCode = err.Code
+	response.Topics = make([]kmsg.FetchResponseTopic, len(f.request.Topics))
+	for i := range f.request.Topics {
+		asked, answered := &f.request.Topics[i], &response.Topics[i]
+		answered.Topic, answered.TopicID = asked.Topic, asked.TopicID
+		answered.Partitions = make([]kmsg.FetchResponseTopicPartition, len(asked.Partitions))
+		for j := range asked.Partitions {
+			a := &answered.Partitions[j]
+			a.Default()
+			a.Partition, a.ErrorCode, a.HighWatermark, a.LastStableOffset, a.LogStartOffset = asked.Partitions[j].Partition, err.Code, -1, -1, -1
+			a.AbortedTransactions, a.RecordBatches = []kmsg.FetchResponseTopicPartitionAbortedTransaction{}, []byte{}
+		}
+	}
+	return Respond(response)
+}
+
 // finish ends the session's part and encodes the answer.
 func (f *fetchCall) finish() Reply {
 	told := f.parts[:0] // in place

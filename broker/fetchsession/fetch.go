@@ -1,10 +1,6 @@
 package fetchsession
 
-import (
-	"slices"
-
-	"sluice/protocol/uuid"
-)
+import "sluice/protocol/uuid"
 
 // Key names a partition in a session: by topic id, or by topic name in requests that have no ids.
 type Key struct {
@@ -85,19 +81,22 @@ func (c *Cache) Begin(q Request, nowMs int64) (*Fetch, error) {
 	return &Fetch{cache: c, session: s, epoch: s.state.epoch}, nil
 }
 
-// full is a fetch of what the request names and nothing else. Where it is to become a session, the last mention of a partition that is
-// named twice counts.
+// full is a fetch of what the request names and nothing else. Where it is to become a session, a partition that is named twice keeps its
+// first place, and is asked for as it is named last.
 func (c *Cache) full(q Request, create bool) *Fetch {
 	f := &Fetch{cache: c, partitions: q.Partitions, topicIDs: q.TopicIDs, follower: q.Follower}
 	if !create {
 		return f
 	}
 	f.index = make(map[Key]*Partition, len(q.Partitions))
+	f.partitions = q.Partitions[:0]
 	for _, p := range q.Partitions {
+		if known := f.index[p.Key]; known != nil {
+			*known = *p
+			continue
+		}
 		f.index[p.Key] = p
-	}
-	if len(f.index) < len(q.Partitions) {
-		f.partitions = slices.DeleteFunc(q.Partitions, func(p *Partition) bool { return f.index[p.Key] != p })
+		f.partitions = append(f.partitions, p)
 	}
 	return f
 }
