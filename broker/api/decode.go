@@ -39,5 +39,8 @@ func decode(request kmsg.Request, r *server.Request) error {
 			return errMemory
 		}
 	}
-	return request.ReadFrom(r.Body)
+	if request.ReadFrom(r.Body) != nil {
+		return errImpossible // kmsg has one error, and it speaks of responses
+	}
+	return nil
 }
