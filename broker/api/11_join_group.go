@@ -11,6 +11,7 @@
 package api
 
 import (
+	"bytes"
 	"crypto/rand"
 	"fmt"
 	"net"
@@ -42,6 +43,10 @@ func (h *Handlers) joinGroup(c *Context, request *kmsg.JoinGroupRequest) Reply {
 	if c.Version < firstRebalanceTimeout {
 		request.RebalanceTimeoutMillis = request.SessionTimeoutMillis
 	}
+	for i := range request.Protocols {
+		request.Protocols[i].Metadata = bytes.Clone(request.Protocols[i].Metadata)
+	}
+	c.Request.Release() // the answer may take minutes
 	join := &group.JoinRequest{
 		JoinGroupRequest: request,
 		ClientID:         c.ClientID,

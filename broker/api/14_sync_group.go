@@ -9,6 +9,8 @@
 package api
 
 import (
+	"bytes"
+
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
@@ -31,6 +33,10 @@ func (h *Handlers) syncGroup(c *Context, request *kmsg.SyncGroupRequest) Reply {
 	if request.Group == "" {
 		return Respond(failed(kerr.InvalidGroupID))
 	}
+	for i := range request.GroupAssignment {
+		request.GroupAssignment[i].MemberAssignment = bytes.Clone(request.GroupAssignment[i].MemberAssignment)
+	}
+	c.Request.Release() // the answer may take minutes
 	reply, complete := c.Pending()
 	h.parkGroup(request.Group, func(m *group.Machine, nowMs int64, t machine.Token) (machine.Effects, error) {
 		return m.SyncGroup(nowMs, request, t)

@@ -21,7 +21,8 @@ const firstJoinNeedsID = 4
 // firstSkipAssignment is the version of JoinGroup from which on a static member that leads is told to keep the present assignment.
 const firstSkipAssignment = 9
 
-// JoinGroup adds or updates a member. The response, a *kmsg.JoinGroupResponse, comes as an Answer.
+// JoinGroup adds or updates a member, and keeps the request's metadata, which nobody may change any more. The response, a
+// *kmsg.JoinGroupResponse, comes as an Answer.
 func (m *Machine) JoinGroup(nowMs int64, req *JoinRequest, t machine.Token) (machine.Effects, error) {
 	o := m.begin(nowMs)
 	g := m.groups[req.Group]

@@ -33,18 +33,16 @@ type member struct {
 	heartbeat   timer
 }
 
-// keepProtocols copies what a request offers. Of several under one name the first counts.
+// keepProtocols takes over what a request offers. Of several under one name the first counts.
 func keepProtocols(offered []kmsg.JoinGroupRequestProtocol) []protocol {
 	kept := make([]protocol, 0, len(offered))
 	for _, p := range offered {
 		if !slices.ContainsFunc(kept, func(k protocol) bool { return k.name == p.Name }) {
-			kept = append(kept, protocol{name: p.Name, metadata: cloneNonNil(p.Metadata)})
+			kept = append(kept, protocol{name: p.Name, metadata: p.Metadata})
 		}
 	}
 	return kept
 }
-
-func cloneNonNil(b []byte) []byte { return append(make([]byte, 0, len(b)), b...) }
 
 // offers reports whether the member already offers exactly these protocols with this metadata.
 func (m *member) offers(protocols []kmsg.JoinGroupRequestProtocol) bool {

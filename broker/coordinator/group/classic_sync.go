@@ -7,7 +7,8 @@ import (
 	"sluice/broker/coordinator/machine"
 )
 
-// SyncGroup asks for a member's assignment; the leader brings everyone's. The response, a *kmsg.SyncGroupResponse, comes as an Answer.
+// SyncGroup asks for a member's assignment; the leader brings everyone's, which the machine keeps: nobody may change these bytes any more.
+// The response, a *kmsg.SyncGroupResponse, comes as an Answer.
 func (m *Machine) SyncGroup(nowMs int64, req *kmsg.SyncGroupRequest, t machine.Token) (machine.Effects, error) {
 	o := m.begin(nowMs)
 	g := m.groups[req.Group]
@@ -65,7 +66,7 @@ func (o *op) storeAssignment(g *classicGroup, decided []kmsg.SyncGroupRequestGro
 	assignment := make(map[string][]byte, len(decided))
 	for _, a := range decided {
 		if g.byID[a.MemberID] != nil {
-			assignment[a.MemberID] = cloneNonNil(a.MemberAssignment)
+			assignment[a.MemberID] = a.MemberAssignment
 		}
 	}
 	record := groupRecord(g, assignment)

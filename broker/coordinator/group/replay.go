@@ -59,6 +59,10 @@ func loadedGroup(id string, v *kmsg.GroupMetadataValue) *classicGroup {
 		if rebalanceTimeoutMs == -1 {
 			rebalanceTimeoutMs = l.SessionTimeoutMillis // of a version that had none
 		}
+		assignment := l.Assignment
+		if assignment == nil {
+			assignment = []byte{}
+		}
 		g.add(&member{
 			id:                 l.MemberID,
 			instanceID:         l.InstanceID,
@@ -67,7 +71,7 @@ func loadedGroup(id string, v *kmsg.GroupMetadataValue) *classicGroup {
 			rebalanceTimeoutMs: rebalanceTimeoutMs,
 			sessionTimeoutMs:   l.SessionTimeoutMillis,
 			protocols:          []protocol{{name: *v.Protocol, metadata: l.Subscription}},
-			assignment:         cloneNonNil(l.Assignment),
+			assignment:         assignment,
 		}, v.ProtocolType)
 	}
 	if len(g.members) > 0 {
