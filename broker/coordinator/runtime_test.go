@@ -445,8 +445,8 @@ func TestRuntime_BatchLimits(t *testing.T) {
 			return machine.Effects{Records: records(long, long, long, long, long), Splittable: true}, nil
 		})
 		f.want(splittable, nil)
-		if f.log.batches != 3 {
-			t.Errorf("%d batches, want 3", f.log.batches)
+		if f.log.batches != 2 {
+			t.Errorf("%d batches, want 2", f.log.batches)
 		}
 		f.wantValues(long, long, long, long, long)
 
@@ -459,8 +459,8 @@ func TestRuntime_BatchLimits(t *testing.T) {
 		f.want(first, nil)
 		f.want(second, nil)
 		f.want(third, nil)
-		if f.log.batches != 6 {
-			t.Errorf("%d batches, want 6", f.log.batches)
+		if f.log.batches != 5 {
+			t.Errorf("%d batches, want 5", f.log.batches)
 		}
 	})
 }
@@ -594,4 +594,27 @@ func TestRuntime_NothingAcknowledgedIsLost(t *testing.T) {
 			seen[v] = true
 		}
 	})
+}
+
+// What a record takes in a batch is known to the byte, so that a batch may be as large as the topic allows and no larger.
+func TestSizeOf(t *testing.T) {
+	for _, valueBytes := range []int{-1, 0, 1, 50, 63, 64, 8000, 8191, 8192, 20_000} {
+		for _, n := range []int{1, 63, 64, 65, 9000} {
+			r := record.Record{TimestampMs: 5, Key: []byte("key")}
+			if valueBytes >= 0 {
+				r.Value = make([]byte, valueBytes)
+			}
+			b := newBuilder()
+			for range n - 1 {
+				b.Add(record.Record{TimestampMs: 5})
+			}
+			before := b.SizeBytes()
+			if n == 1 {
+				before = record.HeaderBytes
+			}
+			if got, want := sizeOf(r, n-1), b.Add(r).SizeBytes()-before; got != want {
+				t.Errorf("value of %d bytes, record %d: %d bytes, want %d", valueBytes, n, got, want)
+			}
+		}
+	}
 }

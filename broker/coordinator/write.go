@@ -3,6 +3,7 @@ package coordinator
 import (
 	"errors"
 	"fmt"
+	"math/bits"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"go.uber.org/zap"
@@ -29,9 +30,6 @@ func newBuilder() *record.Builder {
 	})
 }
 
-// maxRecordOverhead is the most that one record takes in a batch beside its key and value: lengths, deltas, attributes, header count.
-const maxRecordOverhead = 5 + 1 + 10 + 5 + 5 + 5 + 1
-
 // encode returns a record as the batch takes it. Its slices are good until the next call.
 func (b *batch) encode(r machine.Record, nowMs int64) record.Record {
 	buf := r.AppendKey(b.scratch[:0])
@@ -45,7 +43,19 @@ func (b *batch) encode(r machine.Record, nowMs int64) record.Record {
 	return encoded
 }
 
-func sizeOf(r record.Record) int { return maxRecordOverhead + len(r.Key) + len(r.Value) }
+// sizeOf is what a record takes in a batch of which it is at most the n-th. All records of a batch have the same timestamp.
+func sizeOf(r record.Record, n int) int {
+	value := varintLen(-1)
+	if r.Value != nil {
+		value = varintLen(len(r.Value)) + len(r.Value)
+	}
+	// Attributes, timestamp delta, offset delta, key, value, number of headers.
+	body := 1 + 1 + varintLen(n) + varintLen(len(r.Key)) + len(r.Key) + value + 1
+	return varintLen(body) + body
+}
+
+// varintLen is the size of a number in a record: seven bits a byte, the sign lowest.
+func varintLen(n int) int { return (bits.Len64(uint64(n<<1)^uint64(n>>63)|1) + 6) / 7 }
 
 // A waiter is what happens when everything below an offset is committed.
 type waiter struct {
@@ -127,9 +137,12 @@ func (s *shard[M]) collect(e machine.Effects, nowMs int64) error {
 	}
 	limit := s.log.MaxBatchBytes()
 	if !e.Splittable {
-		total := 0
-		for _, r := range e.Records {
-			total += sizeOf(s.batch.encode(r, nowMs))
+		total, count := 0, 0
+		if s.batch.builder != nil {
+			count = s.batch.builder.Count()
+		}
+		for i, r := range e.Records {
+			total += sizeOf(s.batch.encode(r, nowMs), count+i)
 		}
 		if record.HeaderBytes+total > limit {
 			if e.Live {
@@ -146,7 +159,7 @@ func (s *shard[M]) collect(e machine.Effects, nowMs int64) error {
 	}
 	for _, r := range e.Records {
 		encoded := s.batch.encode(r, nowMs)
-		if e.Splittable && s.batch.builder != nil && s.batch.builder.SizeBytes()+sizeOf(encoded) > limit {
+		if e.Splittable && s.batch.builder != nil && s.batch.builder.SizeBytes()+sizeOf(encoded, s.batch.builder.Count()) > limit {
 			if s.flush(nowMs); s.state != stateActive {
 				return kerr.NotCoordinator
 			}
