@@ -176,7 +176,7 @@ func (b *Broker) open(ctx context.Context) error {
 		Config:      b.settings.broker.Load,
 		TopicConfig: func(topic string) *config.Topic { return b.settings.topic(topic).api },
 		Metrics:     b.metrics,
-		Controller:  b.controller,
+		Controller:  clusterController{b.controller},
 		Features:    features,
 		Replicas:    replicaTable{b.replicas},
 		Waiting:     waiting,
@@ -204,6 +204,9 @@ func (b *Broker) apply(d *metadata.Delta) {
 		b.replicas.Reconfigure()
 	}
 	b.groups.apply(d)
+	for _, t := range d.TopicsDeleted {
+		b.metrics.ForgetTopic(t.Name)
+	}
 }
 
 // goRun runs a part in the background. A part that ends with an error ends the broker.

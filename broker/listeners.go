@@ -54,11 +54,15 @@ func serverLimits(c *config.Broker) server.Limits {
 	if c.ConnectionsMaxIdleMs < 0 {
 		idle = 1<<63 - 1
 	}
+	perIP := c.MaxConnectionsPerIP
+	if perIP == 0 {
+		perIP = -1 // none but those of the overrides, which is what 0 means to Kafka
+	}
 	return server.Limits{
 		FrameBytes:                  c.SocketRequestMaxBytes,
 		QueuedBytes:                 c.QueuedMaxRequestBytes,
 		Connections:                 c.MaxConnections,
-		ConnectionsPerIP:            c.MaxConnectionsPerIP,
+		ConnectionsPerIP:            perIP,
 		ConnectionsPerIPOverrides:   c.MaxConnectionsPerIPOverrides,
 		ConnectionCreationPerSecond: c.MaxConnectionCreationRate,
 		IdleTimeout:                 idle,
