@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"testing"
 	"time"
 
@@ -15,6 +16,9 @@ import (
 // Raw is one connection on which requests are sent at pinned versions, and bytes as they are.
 type Raw struct {
 	net.Conn
+	// ClientID is what the requests say who sends them: "wire", unless the test says otherwise.
+	ClientID string
+
 	t    testing.TB
 	next int32
 	sent []kmsg.Request
@@ -28,14 +32,14 @@ func Dial(t testing.TB, address string) *Raw {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close() })
-	return &Raw{Conn: conn, t: t}
+	return &Raw{Conn: conn, ClientID: "wire", t: t}
 }
 
 // Send writes a request and does not wait for the answer.
 func (r *Raw) Send(req kmsg.Request, version int16) {
 	r.t.Helper()
 	req.SetVersion(version)
-	formatter := kmsg.NewRequestFormatter(kmsg.FormatterClientID("wire"))
+	formatter := kmsg.NewRequestFormatter(kmsg.FormatterClientID(r.ClientID))
 	frame := formatter.AppendRequest(nil, req, r.next)
 	r.next++
 	r.sent = append(r.sent, req)
@@ -125,5 +129,17 @@ func (r *Raw) WantClosed(limit time.Duration) {
 		r.t.Error("the broker answered, instead of closing the connection")
 	} else if errors.As(err, &timeout) && timeout.Timeout() {
 		r.t.Errorf("the connection is still open after %v", limit)
+	}
+}
+
+// WantSilence fails the test if the broker sends a byte, or closes the connection, within the time: an answer that must be held came too early.
+func (r *Raw) WantSilence(during time.Duration) {
+	r.t.Helper()
+	_ = r.SetReadDeadline(time.Now().Add(during))
+	n, err := r.Read(make([]byte, 1))
+	if n > 0 {
+		r.t.Fatal("the broker answered too early")
+	} else if !errors.Is(err, os.ErrDeadlineExceeded) {
+		r.t.Fatalf("the connection ended: %v", err)
 	}
 }

@@ -26,10 +26,15 @@ const (
 	unknownTopicOrPartition  int16 = 3
 	leaderNotAvailable       int16 = 5
 	messageTooLarge          int16 = 10
+	coordinatorLoading       int16 = 14
+	coordinatorNotAvailable  int16 = 15
+	notCoordinator           int16 = 16
 	invalidTopic             int16 = 17
-	inconsistentProtocol     int16 = 23
 	illegalGeneration        int16 = 22
+	inconsistentProtocol     int16 = 23
+	invalidGroupID           int16 = 24
 	unknownMemberID          int16 = 25
+	invalidSessionTimeout    int16 = 26
 	rebalanceInProgress      int16 = 27
 	invalidTimestamp         int16 = 32
 	unsupportedVersion       int16 = 35
