@@ -159,6 +159,18 @@ func TestIncrementalAlterConfigs_Brokers(t *testing.T) {
 	if c := h.TopicConfig("t"); c.RetentionMs != 7 {
 		t.Errorf("%+v", c)
 	}
+	for _, c := range []struct {
+		e    edit
+		want string
+	}{
+		{edit{add, "no.such.key", "x"}, "4 1 40 Unknown config name: no.such.key"},
+		{edit{add, "num.io.threads", "x"}, "4 1 40 Config value append is not allowed for config key: num.io.threads"},
+		{edit{9, "num.io.threads", "x"}, "4 1 42 Unknown operations type 9"},
+	} {
+		if diff := cmp.Diff([]string{c.want}, w.alter(1, altered(4, "1", c.e))); diff != "" {
+			t.Error(diff)
+		}
+	}
 	list := kmsg.NewPtrListConfigResourcesRequest()
 	list.Version = 1
 	var names []string

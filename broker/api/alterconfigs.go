@@ -154,7 +154,10 @@ func (e *configEdit) apply(configs map[string]string) *metadata.Error {
 	default:
 		return invalidRequest("Unknown operations type %d", int8(e.op))
 	}
-	isList, now := config.IsListConfig(e.name)
+	known, isList, now := config.ListConfig(e.name)
+	if !known {
+		return &metadata.Error{Code: kerr.InvalidConfig.Code, Message: "Unknown config name: " + e.name}
+	}
 	if !isList {
 		verb := map[kmsg.IncrementalAlterConfigOp]string{kmsg.IncrementalAlterConfigOpAppend: "append", kmsg.IncrementalAlterConfigOpSubtract: "subtract"}[e.op]
 		return &metadata.Error{Code: kerr.InvalidConfig.Code, Message: "Config value " + verb + " is not allowed for config key: " + e.name}

@@ -31,7 +31,7 @@ func (h *Handlers) do(c *Context, timeoutMs int64, op metadata.Op) (kmsg.Respons
 	defer cancel()
 	response, err := h.Controller.Do(ctx, op)
 	if errors.Is(err, context.DeadlineExceeded) {
-		err = kerr.RequestTimedOut
+		err = &metadata.Error{Code: kerr.RequestTimedOut.Code} // without a message, as in Kafka
 	}
 	return response, err
 }

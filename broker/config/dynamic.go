@@ -76,7 +76,7 @@ func checkDynamic(configs map[string]string, perBroker bool) error {
 	}
 	for _, key := range slices.Sorted(maps.Keys(configs)) {
 		if row := brokerRow(key); row != nil && row.Update != ReadOnly {
-			if _, why := row.parse(configs[key]); why != nil {
+			if _, why := row.parseDynamic(configs[key]); why != nil {
 				return why
 			}
 		}
@@ -87,13 +87,13 @@ func checkDynamic(configs map[string]string, perBroker bool) error {
 	return nil
 }
 
-// IsListConfig reports whether values can be appended to a broker config, and gives its default.
-func IsListConfig(key string) (isList bool, defaultValue string) {
+// ListConfig reports whether the table knows a broker config, whether values can be appended to it, and its default.
+func ListConfig(key string) (known, isList bool, defaultValue string) {
 	row := brokerTable.byName[key]
-	if row == nil || row.Type != List {
-		return false, ""
+	if row == nil {
+		return false, false, ""
 	}
-	return true, row.Default
+	return true, row.Type == List, row.Default
 }
 
 // IsSensitive reports whether the value of a broker config must not be shown: it is a password, or nobody knows what it is.

@@ -84,7 +84,7 @@ func TestLoad_Refuses(t *testing.T) {
 		{map[string]string{"delete.topic.enable": "yes"}, "delete.topic.enable=yes (from the properties file): Expected value to be either true or false"},
 		{map[string]string{"log.cleanup.policy": "compactt"}, "String must be one of: compact, delete"},
 		{map[string]string{"log.dirs": ""}, "log.dirs (from the properties file): Configuration 'log.dirs' must not be empty. Valid values include: any non-empty value"},
-		{map[string]string{"log.dirs": "/a,/a"}, "Configuration 'log.dirs' values must not be duplicated."},
+		{map[string]string{"log.dirs": "/a,,/b"}, "Configuration 'log.dirs' values must not be empty."},
 		{map[string]string{"ssl.keystore.password": "s3cret", "listeners": "nonsense"}, `listeners=nonsense (from the properties file): "nonsense" is not of the form NAME://HOST:PORT`},
 		{map[string]string{"node.id": "-1"}, "node.id=-1 (from the properties file): Value must be at least 0"},
 		{map[string]string{"node.id": "1", "broker.id": "2"}, "broker.id=2 (from the properties file): must be the same as node.id (1)"},
@@ -100,7 +100,7 @@ func TestLoad_Refuses(t *testing.T) {
 		{map[string]string{"controller.quorum.voters": "1@h"}, "Failed to parse host name from entry 1@h"},
 		{map[string]string{"controller.quorum.voters": "2@h:9093", "controller.listener.names": "PLAINTEXT"}, "must name this node (1)"},
 		{map[string]string{"process.roles": "broker"}, "controller.quorum.bootstrap.servers: must be set"},
-		{map[string]string{"process.roles": "broker,broker"}, "values must not be duplicated"},
+		{map[string]string{"process.roles": "broker,broker"}, "controller.quorum.bootstrap.servers: must be set"}, // a double counts once
 		{map[string]string{"listener.name.external.connections.max.reauth.ms": "x"}, "listener.name.external.connections.max.reauth.ms=x (from the properties file): Not a number of type LONG"},
 	} {
 		_, _, err := Load(Sources{Profile: DevProfile(), File: c.settings})
@@ -248,6 +248,7 @@ func TestCheckDynamic(t *testing.T) {
 		{map[string]string{"log.retention.ms": "1000"}, true, ""},
 		{map[string]string{"log.retention.ms": "1000"}, false, ""},
 		{map[string]string{"some.plugin.key": "x"}, false, ""},
+		{map[string]string{"log.cleanup.policy": "delete,delete"}, true, "Configuration 'log.cleanup.policy' values must not be duplicated."},
 		{map[string]string{"num.partitions": "1", "broker.id": "2"}, true, "Cannot update these configs dynamically: [broker.id, num.partitions]"},
 		{map[string]string{"log.retention.ms": "x"}, true, "Invalid value x for configuration log.retention.ms: Not a number of type LONG"},
 		{map[string]string{"ssl.keystore.location": "x"}, true, "These security configs can be dynamically updated only per-listener using the listener prefix: [ssl.keystore.location]"},
@@ -273,6 +274,7 @@ func TestValidator(t *testing.T) {
 		want    string
 	}{
 		{v.ValidateTopicConfigs, map[string]string{"cleanup.policy": "compact,delete", "retention.ms": "-1", "segment.bytes": "1048576"}, ""},
+		{v.ValidateTopicConfigs, map[string]string{"cleanup.policy": "delete, delete"}, ""},
 		{v.ValidateTopicConfigs, map[string]string{"cleanup.policy": "compactt"}, "Invalid value compactt for configuration cleanup.policy: String must be one of: compact, delete"},
 		{v.ValidateTopicConfigs, map[string]string{"compression.type": "SNAPPY"}, "Invalid value SNAPPY for configuration compression.type: String must be one of: uncompressed, zstd, lz4, snappy, gzip, producer"},
 		{v.ValidateTopicConfigs, map[string]string{"nonsense": "1"}, "Unknown topic config name: nonsense"},

@@ -3,6 +3,7 @@ package config
 import (
 	"math"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -28,8 +29,46 @@ func invalid(key, text, why string) *Invalid {
 
 var commaBetween = regexp.MustCompile(`\s*,\s*`)
 
-// parse reads text as the row's type and checks it against the row's range.
+// parse reads text as the row's type and checks it against the row's range. What a list names twice counts once.
 func (r *Row) parse(text string) (value, *Invalid) {
+	v, why := r.read(text)
+	if why != nil {
+		return v, why
+	}
+	if _, ok := r.Valid.(list); ok {
+		v.list = distinct(v.list)
+	}
+	return v, r.check(v)
+}
+
+// parseDynamic is parse for a broker's dynamic config, where a list must not name anything twice.
+func (r *Row) parseDynamic(text string) (value, *Invalid) {
+	v, why := r.read(text)
+	if why != nil {
+		return v, why
+	}
+	return v, r.check(v)
+}
+
+func (r *Row) check(v value) *Invalid {
+	if r.Valid == nil {
+		return nil
+	}
+	return r.Valid.check(r, v)
+}
+
+func distinct(members []string) []string {
+	kept := members[:0:0]
+	for _, m := range members {
+		if !slices.Contains(kept, m) {
+			kept = append(kept, m)
+		}
+	}
+	return kept
+}
+
+// read reads text as the row's type.
+func (r *Row) read(text string) (value, *Invalid) {
 	trimmed := strings.TrimFunc(text, func(c rune) bool { return c <= ' ' })
 	var v value
 	notANumber := func() *Invalid { return invalid(r.Name, text, "Not a number of type "+r.Type.String()) }
@@ -61,11 +100,6 @@ func (r *Row) parse(text string) (value, *Invalid) {
 		}
 	default:
 		v.text = trimmed
-	}
-	if r.Valid != nil {
-		if why := r.Valid.check(r, v); why != nil {
-			return v, why
-		}
 	}
 	return v, nil
 }
