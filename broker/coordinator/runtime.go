@@ -12,6 +12,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"go.uber.org/zap"
@@ -34,6 +35,8 @@ type Machine interface {
 	Deadline() (atMs int64, ok bool)
 	// Expire runs one timer that is due at nowMs; false when none is.
 	Expire(nowMs int64) (machine.Effects, bool)
+	// ClockMoved says that the clock behind nowMs was set by so much, or went on while the computer slept. Timers keep their distance.
+	ClockMoved(byMs int64)
 }
 
 // Log is one partition of the internal topic, as its leader sees it. Its errors say with a *kerr.Error what went wrong where Kafka has a
@@ -70,10 +73,15 @@ const (
 	maxLoadedBatch = 1 << 28 // bytes that a batch may decompress to when it is loaded
 )
 
+// maxDriftMs is how far the wall clock may be from the monotonic one before timers are moved. On a laptop that wakes up, members of groups
+// must not be thrown out for the hours that nobody was awake.
+const maxDriftMs = 1000
+
 // A Runtime holds the machines of all partitions that this node leads.
 type Runtime[M Machine] struct {
 	options Options[M]
 	loads   chan struct{} // holds a token for each partition that is being loaded
+	started time.Time     // for its monotonic reading
 
 	mu     sync.RWMutex
 	shards map[int32]*shard[M]
@@ -81,7 +89,7 @@ type Runtime[M Machine] struct {
 
 // New returns a runtime without partitions.
 func New[M Machine](o Options[M]) *Runtime[M] {
-	return &Runtime[M]{options: o, loads: make(chan struct{}, maxLoads), shards: map[int32]*shard[M]{}}
+	return &Runtime[M]{options: o, loads: make(chan struct{}, maxLoads), started: time.Now(), shards: map[int32]*shard[M]{}}
 }
 
 // Load makes this node the coordinator of a partition: it reads the log and serves once all is replayed. A partition with an empty log

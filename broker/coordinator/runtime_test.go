@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -167,6 +168,12 @@ func (l *list) Loaded(nowMs int64) machine.Effects {
 	return machine.Effects{}
 }
 
+func (l *list) ClockMoved(byMs int64) {
+	if l.wakeMs != 0 {
+		l.wakeMs += byMs
+	}
+}
+
 func (l *list) Deadline() (int64, bool) { return l.wakeMs, l.wakeMs != 0 }
 
 func (l *list) Expire(nowMs int64) (machine.Effects, bool) {
@@ -179,20 +186,22 @@ func (l *list) Expire(nowMs int64) (machine.Effects, bool) {
 
 type fixture struct {
 	*Runtime[*list]
-	t   *testing.T
-	fs  vfs.FS
-	log *testLog
+	clockSet atomic.Int64 // ms by which the wall clock was set
+	t        *testing.T
+	fs       vfs.FS
+	log      *testLog
 }
 
 func newFixture(t *testing.T) *fixture {
-	f := &fixture{t: t, fs: vfs.NewMem(), Runtime: New(Options[*list]{
+	f := &fixture{t: t, fs: vfs.NewMem()}
+	f.Runtime = New(Options[*list]{
 		Topic:          "__consumer_offsets",
 		New:            func(int32) *list { return &list{pending: map[int64][]string{}} },
-		NowMs:          func() int64 { return time.Now().UnixMilli() },
+		NowMs:          func() int64 { return time.Now().UnixMilli() + f.clockSet.Load() },
 		WriteTimeoutMs: func() int64 { return 5000 },
 		LoadBytes:      100,
 		Log:            zap.NewNop(),
-	})}
+	})
 	f.log = openTestLog(t, f.fs)
 	t.Cleanup(f.Close)
 	return f
@@ -488,6 +497,56 @@ func TestRuntime_Timers(t *testing.T) {
 		time.Sleep(time.Minute)
 		f.reopen(2)
 		f.wantValues("timer")
+	})
+}
+
+// A clock that is set, or a computer that slept, neither runs timers early nor late.
+func TestRuntime_ClockIsSet(t *testing.T) {
+	for _, by := range []time.Duration{10 * time.Hour, -10 * time.Hour} {
+		inBubble(t, func(t *testing.T, f *fixture) {
+			f.Load(0, 1, f.log)
+			f.want(f.submit(func(m *list, nowMs int64) (machine.Effects, error) {
+				m.wakeMs = nowMs + 10_000
+				return machine.Effects{}, nil
+			}), nil)
+			f.log.holdCommits = true
+			late := f.add("a")
+			f.waits(late)
+			f.clockSet.Store(by.Milliseconds())
+			f.waits(f.submit(func(*list, int64) (machine.Effects, error) { return machine.Effects{}, nil }))
+			f.waits(late)
+			f.wantAfter(late, 5*time.Second, kerr.RequestTimedOut)
+			time.Sleep(4999 * time.Millisecond)
+			f.wantValues("a")
+			time.Sleep(time.Millisecond)
+			synctest.Wait()
+			f.wantValues("a", "timer")
+		})
+	}
+}
+
+// Past the bound of the queue an operation fails at once.
+func TestRuntime_QueueIsBounded(t *testing.T) {
+	inBubble(t, func(t *testing.T, f *fixture) {
+		f.Load(0, 1, f.log)
+		f.log.gate = make(chan struct{})
+		first := f.add("first")
+		synctest.Wait()
+		nothing := func(*list, int64) (machine.Effects, error) { return machine.Effects{}, nil }
+		done := 0
+		for range maxQueued {
+			f.Submit(0, nothing, func(err error) {
+				if err == nil {
+					done++
+				}
+			})
+		}
+		f.want(f.submit(nothing), kerr.CoordinatorNotAvailable)
+		close(f.log.gate)
+		f.want(first, nil)
+		if done != maxQueued {
+			t.Errorf("%d of %d operations done", done, maxQueued)
+		}
 	})
 }
 

@@ -86,6 +86,7 @@ type shard[M Machine] struct {
 	timer   *time.Timer
 	fired   atomic.Bool // the timer has, since it was set
 	armedMs int64       // when timer wakes the shard; 0: not set
+	driftMs int64       // of the wall clock from the monotonic one, as the deadlines take it
 }
 
 func newShard[M Machine](rt *Runtime[M], partition int32, epoch record.LeaderEpoch, log Log) *shard[M] {
@@ -105,6 +106,22 @@ func newShard[M Machine](rt *Runtime[M], partition int32, epoch record.LeaderEpo
 	_, _, highWatermark := log.Offsets()
 	s.raiseHighWatermark(highWatermark)
 	return s
+}
+
+// clock reads the wall clock. When it was set, all deadlines move along.
+func (s *shard[M]) clock() (nowMs int64) {
+	nowMs = s.rt.options.NowMs()
+	moved := nowMs - time.Since(s.rt.started).Milliseconds() - s.driftMs
+	if -maxDriftMs <= moved && moved <= maxDriftMs {
+		return nowMs
+	}
+	s.driftMs += moved
+	s.armedMs = 0
+	s.waiting.shift(moved)
+	if s.state == stateActive {
+		s.machine.ClockMoved(moved)
+	}
+	return nowMs
 }
 
 func (s *shard[M]) raiseHighWatermark(to int64) {
@@ -167,7 +184,7 @@ func (s *shard[M]) run() {
 		box.queue, box.woken = spare, false
 		box.Unlock()
 
-		nowMs := s.rt.options.NowMs()
+		nowMs := s.clock()
 		for i := range events {
 			s.handle(&events[i], nowMs)
 		}

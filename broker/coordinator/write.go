@@ -100,6 +100,13 @@ func (w *waiting) deadline() (atMs int64, ok bool) {
 	return 0, false
 }
 
+// shift moves all deadlines.
+func (w *waiting) shift(byMs int64) {
+	for i := w.head; i < len(w.list); i++ {
+		w.list[i].deadlineMs += byMs
+	}
+}
+
 // errOutOfStep means that somebody else has written to the partition.
 var errOutOfStep = errors.New("the log does not end where the coordinator left it")
 

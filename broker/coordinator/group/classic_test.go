@@ -249,6 +249,19 @@ func TestJoin_GroupMaxSize(t *testing.T) {
 	h.wantState("g", "PreparingRebalance")
 }
 
+func TestJoin_PendingMembersAreBounded(t *testing.T) {
+	h := newHarness(t)
+	h.newID(who{})
+	for range maxPendingMembers - 1 {
+		if _, err := h.m.JoinGroup(h.nowMs, who{}.request(h), 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.wantCode(h.joined(h.join(who{})).ErrorCode, kerr.GroupMaxSizeReached)
+	h.sleep(10_000)
+	h.newID(who{})
+}
+
 func TestJoin_DuplicateProtocolNames(t *testing.T) {
 	h := newHarness(t)
 	token := h.join(who{old: true, protocols: []string{"range", "range"}})
@@ -296,6 +309,21 @@ func TestHeartbeat_NewMemberThatWaitsTooLongIsDropped(t *testing.T) {
 	h.sleep(NewMemberJoinTimeoutMs)
 	h.wantCode(h.joined(joinB).ErrorCode, kerr.UnknownMemberID)
 	h.wantErr(h.heartbeat(ms[0], 1), kerr.RebalanceInProgress)
+}
+
+// A clock that is set does not end sessions.
+func TestHeartbeat_ClockIsSet(t *testing.T) {
+	for _, by := range []int64{3600_000, -3600_000} {
+		h := newHarness(t)
+		ms, generation := h.stable(who{client: "A"})
+		h.sleep(5000)
+		h.nowMs += by
+		h.m.ClockMoved(by)
+		h.sleep(4999)
+		h.wantErr(h.heartbeat(ms[0], generation), nil)
+		h.sleep(10_000)
+		h.wantState("g", "Empty")
+	}
 }
 
 func TestLeave(t *testing.T) {

@@ -119,6 +119,9 @@ func (m *Machine) Expire(nowMs int64) (machine.Effects, bool) {
 	return o.effects, true
 }
 
+// ClockMoved moves all timers by as much as the clock was set. What was committed when stays as it was said.
+func (m *Machine) ClockMoved(byMs int64) { m.timers.shift(byMs) }
+
 // removeGroup forgets a group and its timers. Its offsets are removed by records of their own.
 func (m *Machine) removeGroup(id string) {
 	g := m.groups[id]

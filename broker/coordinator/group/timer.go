@@ -73,6 +73,14 @@ func (t *timerHeap) popDue(nowMs int64) *timer {
 	return heap.Pop(&t.h).(*timer)
 }
 
+// shift moves all timers.
+func (t *timerHeap) shift(byMs int64) {
+	for _, x := range t.h {
+		x.atMs += byMs
+		x.keyMs += byMs
+	}
+}
+
 type heapSlice []*timer
 
 func (h heapSlice) Len() int           { return len(h) }
