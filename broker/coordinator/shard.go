@@ -191,7 +191,7 @@ func (s *shard[M]) run() {
 		s.advance(nowMs)
 		clear(events)
 		spare = events[:0]
-		if cap(spare) > 1024 {
+		if cap(spare) > 64 {
 			spare = nil // a burst is over
 		}
 	}
