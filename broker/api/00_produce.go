@@ -213,8 +213,8 @@ func (p *produceCall) append(replica Replica, name string, settings *config.Topi
 // isOneBatch reports whether the records of a partition are one batch of the current format, as a Produce request must have them.
 func isOneBatch(records []byte) bool {
 	_, rest, err := record.Split(records)
-	if err != nil {
-		return false
+	if err != nil || len(rest) == 0 {
+		return err == nil
 	}
 	_, _, err = record.Split(rest)
 	return err != nil

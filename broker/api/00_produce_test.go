@@ -192,8 +192,7 @@ func TestV08_SizeLimits(t *testing.T) {
 		if p := c.produce("t", buildBatch(w.t, packed, values...)); p.ErrorCode != 0 {
 			w.t.Errorf("compressed: code %d", p.ErrorCode)
 		}
-		w.topics["t"]["max.message.bytes"] = "1000000"
-		w.set.Reconfigure()
+		w.configure("t", "max.message.bytes", "1000000")
 		for _, taken := range []record.Batch{big, many} {
 			if p := c.produce("t", taken); p.ErrorCode != 0 {
 				w.t.Errorf("under the new limit: code %d", p.ErrorCode)

@@ -2,6 +2,7 @@ package api
 
 import (
 	"slices"
+	"sync"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -83,7 +84,7 @@ type fetchCall struct {
 	minBytes, maxBytes int
 
 	image   *metadata.Image
-	parts   []fetchPart // as the session's partitions, in order
+	parts   *fetchParts // as the session's partitions, in order; nil while parked
 	bytes   int64       // that the slices hold
 	failed  bool        // reading some partition failed, or showed that the asker's log diverges
 	readers int         // partitions that could be read at all
@@ -163,14 +164,39 @@ func sessionRequest(request *kmsg.FetchRequest) fetchsession.Request {
 func (f *fetchCall) read() {
 	partitions := f.session.Partitions()
 	f.image = f.handlers.Controller.Image()
-	f.parts = slices.Grow(f.parts[:0], len(partitions))
+	f.parts = newFetchParts(len(partitions))
 	f.bytes, f.failed, f.readers = 0, false, 0
-	for _, p := range partitions {
-		f.parts = append(f.parts, fetchPart{partition: p})
-		if part := &f.parts[len(f.parts)-1]; f.find(part) {
+	for i, p := range partitions {
+		part := &f.parts.all[i]
+		if part.partition = p; f.find(part) {
 			f.readPart(part)
 		}
 	}
+}
+
+// fetchParts is the room for one reading. It is pooled: with many partitions it is larger than all else that a fetch needs.
+type fetchParts struct {
+	all  []fetchPart
+	told []*fetchPart // those that the answer mentions
+}
+
+var fetchPartsPool = sync.Pool{New: func() any { return new(fetchParts) }}
+
+func newFetchParts(count int) *fetchParts {
+	p := fetchPartsPool.Get().(*fetchParts)
+	p.all = slices.Grow(p.all, count)[:count]
+	return p
+}
+
+// free closes the slices and gives the room back.
+func (p *fetchParts) free() {
+	for i := range p.all {
+		p.all[i].slice.Close()
+	}
+	clear(p.all)
+	clear(p.told)
+	p.all, p.told = p.all[:0], p.told[:0]
+	fetchPartsPool.Put(p)
 }
 
 // found is what a session remembers about a partition between fetches.
@@ -282,14 +308,6 @@ func (f *fetchCall) answersNow() bool {
 	return f.request.MaxWaitMillis <= 0 || f.readers == 0 || f.failed || f.bytes >= int64(f.minBytes)
 }
 
-// closeSlices gives the files of a reading back that is not sent.
-func (f *fetchCall) closeSlices() {
-	for i := range f.parts {
-		f.parts[i].slice.Close()
-	}
-	f.parts = f.parts[:0]
-}
-
 // watchedPart is one partition of a parked fetch. It is a copy: a newer request may change the session meanwhile.
 type watchedPart struct {
 	serial      delayed.Key
@@ -303,8 +321,8 @@ type watchedPart struct {
 func (f *fetchCall) park() Reply {
 	f.watching = make([]watchedPart, 0, f.readers)
 	keys := make([]delayed.Key, 0, f.readers)
-	for i := range f.parts {
-		part := &f.parts[i]
+	for i := range f.parts.all {
+		part := &f.parts.all[i]
 		if part.replica == nil {
 			continue
 		}
@@ -315,7 +333,8 @@ func (f *fetchCall) park() Reply {
 		f.watching = append(f.watching, w)
 		keys = append(keys, w.serial)
 	}
-	f.closeSlices()
+	f.parts.free()
+	f.parts = nil
 	f.session.Leave()
 	f.context.Request.Release()
 	reply, complete := f.context.PendingReply()

@@ -43,19 +43,19 @@ func (f *fetchCall) refuse(err *kerr.Error) Reply {
 
 // finish ends the session's part and encodes the answer.
 func (f *fetchCall) finish() Reply {
-	told := f.parts[:0] // in place
-	for i := range f.parts {
-		if part := &f.parts[i]; f.tell(part) {
-			told = append(told, *part)
-		} else {
-			part.slice.Close()
+	body := &fetchBody{version: f.context.Version, all: f.parts}
+	for i := range f.parts.all {
+		part := &f.parts.all[i]
+		if f.tell(part) {
+			f.parts.told = append(f.parts.told, part)
 		}
 	}
-	body := fetchBody{version: f.context.Version, sessionID: f.session.Finish(f.context.NowMs), parts: told}
+	body.told = f.parts.told
+	body.sessionID = f.session.Finish(f.context.NowMs)
 	if body.version >= 16 {
-		body.brokers = f.leaders(told)
+		body.brokers = f.leaders(body.told)
 	}
-	f.count(told)
+	f.count(body.told)
 	return body.reply()
 }
 
@@ -71,7 +71,7 @@ func (f *fetchCall) tell(part *fetchPart) bool {
 }
 
 // leaders are the addresses of the brokers that the answer points to.
-func (f *fetchCall) leaders(told []fetchPart) []kmsg.FetchResponseBroker {
+func (f *fetchCall) leaders(told []*fetchPart) []kmsg.FetchResponseBroker {
 	var brokers []kmsg.FetchResponseBroker
 	for i := range told {
 		if told[i].leader == nil {
@@ -91,7 +91,7 @@ func (f *fetchCall) leaders(told []fetchPart) []kmsg.FetchResponseBroker {
 }
 
 // count is for the metrics.
-func (f *fetchCall) count(told []fetchPart) {
+func (f *fetchCall) count(told []*fetchPart) {
 	for i := range told {
 		traffic := f.handlers.Metrics.Topic(told[i].partition.Topic)
 		switch {
@@ -107,50 +107,61 @@ func (f *fetchCall) count(told []fetchPart) {
 type fetchBody struct {
 	version   int16
 	sessionID int32
-	parts     []fetchPart
+	all       *fetchParts
+	told      []*fetchPart // those of all that the answer mentions
 	brokers   []kmsg.FetchResponseBroker
 
 	buffer *server.Buffer
-	cuts   []int // where in the buffer the records of parts[recordsOf[i]] go
-	ranges []int
+	cuts   []cut // ascending
+}
+
+// cut is a place in the buffer where records go.
+type cut struct {
+	at   int
+	part *fetchPart
 }
 
 func (b *fetchBody) flexible() bool { return b.version >= 12 }
 
 // reply encodes the body and hands it over together with the slices.
 func (b *fetchBody) reply() Reply {
+	with := 0
+	for _, part := range b.told {
+		if part.slice.Bytes > 0 {
+			with++
+		}
+	}
+	b.cuts = make([]cut, 0, with)
 	b.buffer = server.NewBuffer(b.estimate())
 	b.buffer.B = b.append(b.buffer.B)
 	segments := make([]server.Segment, 0, 2*len(b.cuts)+1)
 	at := 0
-	for i, cut := range b.cuts {
-		slice := &b.parts[b.ranges[i]].slice
-		segments = append(segments, server.Segment{Bytes: b.buffer.B[at:cut]},
+	for _, c := range b.cuts {
+		slice := &c.part.slice
+		segments = append(segments, server.Segment{Bytes: b.buffer.B[at:c.at]},
 			server.Segment{Source: slice.File, Offset: slice.Position, Length: slice.Bytes})
-		at = cut
+		at = c.at
 	}
 	segments = append(segments, server.Segment{Bytes: b.buffer.B[at:]})
 	return Raw(segments, RawOptions{Response: b.errors(), Done: b.done})
 }
 
 func (b *fetchBody) done() {
-	for i := range b.parts {
-		b.parts[i].slice.Close()
-	}
+	b.all.free()
 	b.buffer.Free()
 }
 
 // estimate is a size that the body, records left out, does not often exceed.
 func (b *fetchBody) estimate() int {
 	const head, part, topic = 32, 64, 32
-	return head + len(b.parts)*(part+topic)
+	return head + len(b.told)*(part+topic)
 }
 
 // errors is the answer without anything but its errors, for the counters; nil if there are none.
 func (b *fetchBody) errors() kmsg.Response {
 	var response *kmsg.FetchResponse
-	for i := range b.parts {
-		if b.parts[i].code == 0 {
+	for i := range b.told {
+		if b.told[i].code == 0 {
 			continue
 		}
 		if response == nil {
@@ -158,7 +169,7 @@ func (b *fetchBody) errors() kmsg.Response {
 			response.Version = b.version
 			response.Topics = make([]kmsg.FetchResponseTopic, 1)
 		}
-		response.Topics[0].Partitions = append(response.Topics[0].Partitions, kmsg.FetchResponseTopicPartition{ErrorCode: b.parts[i].code})
+		response.Topics[0].Partitions = append(response.Topics[0].Partitions, kmsg.FetchResponseTopicPartition{ErrorCode: b.told[i].code})
 	}
 	if response == nil {
 		return nil
@@ -173,7 +184,7 @@ func (b *fetchBody) append(dst []byte) []byte {
 		dst = kbin.AppendInt32(dst, b.sessionID)
 	}
 	dst = b.appendLength(dst, b.runs())
-	for from := 0; from < len(b.parts); {
+	for from := 0; from < len(b.told); {
 		to := b.runEnd(from)
 		dst = b.appendTopic(dst, from, to)
 		from = to
@@ -186,9 +197,9 @@ func (b *fetchBody) append(dst []byte) []byte {
 
 // runEnd is where the partitions end that follow parts[from] and are of the same topic: they are told under one heading.
 func (b *fetchBody) runEnd(from int) int {
-	first := &b.parts[from].partition.Key
+	first := &b.told[from].partition.Key
 	to := from + 1
-	for to < len(b.parts) && b.parts[to].partition.Key.TopicID == first.TopicID && b.parts[to].partition.Key.Topic == first.Topic {
+	for to < len(b.told) && b.told[to].partition.Key.TopicID == first.TopicID && b.told[to].partition.Key.Topic == first.Topic {
 		to++
 	}
 	return to
@@ -196,14 +207,14 @@ func (b *fetchBody) runEnd(from int) int {
 
 func (b *fetchBody) runs() int {
 	runs := 0
-	for from := 0; from < len(b.parts); from = b.runEnd(from) {
+	for from := 0; from < len(b.told); from = b.runEnd(from) {
 		runs++
 	}
 	return runs
 }
 
 func (b *fetchBody) appendTopic(dst []byte, from, to int) []byte {
-	key := &b.parts[from].partition.Key
+	key := &b.told[from].partition.Key
 	switch {
 	case b.version >= 13:
 		dst = append(dst, key.TopicID[:]...)
@@ -223,7 +234,7 @@ func (b *fetchBody) appendTopic(dst []byte, from, to int) []byte {
 }
 
 func (b *fetchBody) appendPart(dst []byte, i int) []byte {
-	part := &b.parts[i]
+	part := b.told[i]
 	dst = kbin.AppendInt32(dst, part.partition.Key.Index)
 	dst = kbin.AppendInt16(dst, part.code)
 	dst = kbin.AppendInt64(dst, part.result.HighWatermark)
@@ -242,7 +253,7 @@ func (b *fetchBody) appendPart(dst []byte, i int) []byte {
 		dst = kbin.AppendInt32(dst, int32(part.slice.Bytes))
 	}
 	if part.slice.Bytes > 0 {
-		b.cuts, b.ranges = append(b.cuts, len(dst)), append(b.ranges, i)
+		b.cuts = append(b.cuts, cut{len(dst), part})
 	}
 	if b.flexible() {
 		dst = b.appendPartTags(dst, part)

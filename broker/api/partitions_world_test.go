@@ -37,19 +37,21 @@ import (
 // partitionsWorld is a broker with real replicas, sessions, purgatory and connections; only the network and the disk are in memory, and
 // metadata comes from records instead of a controller.
 type partitionsWorld struct {
-	t       testing.TB
-	fs      vfs.FS
-	broker  *config.Broker
-	machine *metadata.Machine
-	set     *replica.Set
-	waiting *delayed.Purgatory
-	server  *server.Server
-	network *pipeListener
+	t        testing.TB
+	fs       vfs.FS
+	broker   *config.Broker
+	machine  *metadata.Machine
+	set      *replica.Set
+	waiting  *delayed.Purgatory
+	handlers *api.Handlers
+	server   *server.Server
+	network  *pipeListener
 
-	topics   map[string]map[string]string // configs
-	topicIDs map[string]uuid.UUID
-	mu       sync.Mutex // machine
-	image    atomic.Pointer[metadata.Image]
+	topics    map[string]map[string]string // configs
+	topicIDs  map[string]uuid.UUID
+	snapshots sync.Map   // of topic configs
+	mu        sync.Mutex // machine
+	image     atomic.Pointer[metadata.Image]
 }
 
 // world runs a test with a broker on fake time.
@@ -102,14 +104,14 @@ func (w *partitionsWorld) start() {
 	w.image.Store(w.machine.Image())
 	w.set.Apply(metadata.DeltaBetween(metadata.NewMachine(metadata.Settings{}).Image(), w.machine.Image()))
 	session := int32(0)
-	handlers := api.New(api.Deps{
+	w.handlers = api.New(api.Deps{
 		NodeID: 1, Log: zap.NewNop(), NowMs: nowMs,
 		Config: func() *config.Broker { return w.broker }, TopicConfig: w.topic,
 		Controller: (*worldController)(w), Replicas: worldReplicas{w.set}, Waiting: w.waiting,
 		Sessions: fetchsession.New(w.broker.MaxIncrementalFetchSessionCacheSlots, func() int32 { session++; return session }),
 	})
 	w.network = &pipeListener{conns: make(chan net.Conn), closed: make(chan struct{})}
-	w.server = server.New(server.Options{Dispatcher: handlers, Listeners: []server.ListenerConfig{{Name: "PLAINTEXT", Listeners: []net.Listener{w.network}}}})
+	w.server = server.New(server.Options{Dispatcher: w.handlers, Listeners: []server.ListenerConfig{{Name: "PLAINTEXT", Listeners: []net.Listener{w.network}}}})
 	if err := w.server.Listen(); err != nil {
 		w.t.Fatal(err)
 	}
@@ -138,7 +140,21 @@ func (w *partitionsWorld) restart() {
 
 func nowMs() int64 { return time.Now().UnixMilli() }
 
-func (w *partitionsWorld) topic(name string) *config.Topic { return w.broker.Topic(w.topics[name]) }
+func (w *partitionsWorld) topic(name string) *config.Topic {
+	if known, ok := w.snapshots.Load(name); ok {
+		return known.(*config.Topic)
+	}
+	made := w.broker.Topic(w.topics[name])
+	w.snapshots.Store(name, made)
+	return made
+}
+
+// configure changes a config of a topic.
+func (w *partitionsWorld) configure(topic, name, value string) {
+	w.topics[topic][name] = value
+	w.snapshots.Delete(topic)
+	w.set.Reconfigure()
+}
 
 func replicaConfig(t *config.Topic) *replica.TopicConfig {
 	c := &replica.TopicConfig{MinInSyncReplicas: t.MinInsyncReplicas, Log: *partlog.DefaultConfig()}
@@ -181,6 +197,7 @@ func (w *partitionsWorld) create(name string, partitions int, configs ...string)
 	for i := 0; i < len(configs); i += 2 {
 		w.topics[name][configs[i]] = configs[i+1]
 	}
+	w.snapshots.Delete(name)
 	id := uuid.UUID{0: 0x55, 14: byte(w.machine.NextOffset() >> 8), 15: byte(w.machine.NextOffset())}
 	w.topicIDs[name] = id
 	records := []logrecord.ClusterRecord{&logrecord.TopicRecord{Name: name, TopicID: id}}
