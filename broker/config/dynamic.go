@@ -12,6 +12,9 @@ var perListenerOnly = []string{
 	"ssl.keystore.type", "ssl.truststore.certificates", "ssl.truststore.location", "ssl.truststore.password", "ssl.truststore.type",
 }
 
+// fixedAtStart are the keys that Kafka lets change at run time and this version does not: listeners are opened at start.
+var fixedAtStart = []string{"listeners", "listener.security.protocol.map"}
+
 // clusterWideListenerKeys are those keys of a listener that may have a default for the whole cluster.
 var clusterWideListenerKeys = []string{"max.connections", "max.connection.creation.rate", "num.network.threads"}
 
@@ -79,6 +82,11 @@ func checkDynamic(configs map[string]string, perBroker bool) error {
 			if _, why := row.parseDynamic(configs[key]); why != nil {
 				return why
 			}
+		}
+	}
+	for _, key := range fixedAtStart {
+		if _, set := configs[key]; set && perBroker {
+			return &Invalid{Key: key, Message: key + " cannot be changed while the broker runs in this version"}
 		}
 	}
 	if !perBroker {

@@ -211,6 +211,56 @@ func TestLoad_ControllerListenerIsPlaintextByDefault(t *testing.T) {
 	}
 }
 
+// The properties and variables that people bring from Apache Kafka load without a word.
+func TestLoad_AsPeopleBringThem(t *testing.T) {
+	const stock = `
+process.roles=broker,controller
+node.id=1
+controller.quorum.bootstrap.servers=localhost:9093
+listeners=PLAINTEXT://:9092,CONTROLLER://:9093
+inter.broker.listener.name=PLAINTEXT
+advertised.listeners=PLAINTEXT://localhost:9092,CONTROLLER://localhost:9093
+controller.listener.names=CONTROLLER
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT,SASL_SSL:SASL_SSL
+num.network.threads=3
+num.io.threads=8
+socket.send.buffer.bytes=102400
+socket.receive.buffer.bytes=102400
+socket.request.max.bytes=104857600
+log.dirs=/tmp/kraft-combined-logs
+num.partitions=1
+num.recovery.threads.per.data.dir=1
+offsets.topic.replication.factor=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+log.retention.hours=168
+log.segment.bytes=1073741824
+log.retention.check.interval.ms=300000
+`
+	properties, err := ParseProperties(strings.NewReader(stock))
+	if err != nil {
+		t.Fatal(err)
+	}
+	compose := FromEnv([]string{
+		"KAFKA_NODE_ID=1", "KAFKA_LISTENER_SECURITY_PROTOCOL_MAP=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,PLAINTEXT_HOST:PLAINTEXT",
+		"KAFKA_ADVERTISED_LISTENERS=PLAINTEXT_HOST://localhost:9092,PLAINTEXT://broker:19092", "KAFKA_PROCESS_ROLES=broker,controller",
+		"KAFKA_CONTROLLER_QUORUM_VOTERS=1@broker:29093", "KAFKA_LISTENERS=CONTROLLER://:29093,PLAINTEXT_HOST://:9092,PLAINTEXT://:19092",
+		"KAFKA_INTER_BROKER_LISTENER_NAME=PLAINTEXT", "KAFKA_CONTROLLER_LISTENER_NAMES=CONTROLLER", "KAFKA_OFFSETS_TOPIC_REPLICATION_FACTOR=1",
+		"KAFKA_GROUP_INITIAL_REBALANCE_DELAY_MS=0", "KAFKA_TRANSACTION_STATE_LOG_MIN_ISR=1", "KAFKA_TRANSACTION_STATE_LOG_REPLICATION_FACTOR=1",
+		"KAFKA_SHARE_COORDINATOR_STATE_TOPIC_REPLICATION_FACTOR=1", "KAFKA_SHARE_COORDINATOR_STATE_TOPIC_MIN_ISR=1",
+		"KAFKA_LOG_DIRS=/tmp/kraft-combined-logs", "CLUSTER_ID=4L6g3nShT-eMCtK--X86sw",
+	})
+	for name, sources := range map[string]Sources{"file": {File: properties}, "variables": {Profile: DevProfile(), Env: compose}} {
+		b, warnings, err := Load(sources)
+		if err != nil || warnings != nil {
+			t.Fatal(name, err, warnings)
+		}
+		if b.LogDirs[0] != "/tmp/kraft-combined-logs" || b.InterBrokerListenerName != "PLAINTEXT" || len(b.AdvertisedListeners) != len(b.Listeners)-1 {
+			t.Errorf("%s: %+v", name, b)
+		}
+	}
+}
+
 // Dynamic configs lie over static ones, a broker's own over the cluster's; bad stored ones are passed over and told of.
 func TestWithDynamic(t *testing.T) {
 	static := load(t, map[string]string{"log.retention.hours": "1", "message.max.bytes": "100"})
@@ -256,7 +306,9 @@ func TestCheckDynamic(t *testing.T) {
 		{map[string]string{"listener.name.external.ssl.keystore.location": "x"}, false, "Cannot update these configs at default cluster level, broker id must be specified: [listener.name.external.ssl.keystore.location]"},
 		{map[string]string{"listener.name.external.max.connections": "5"}, false, ""},
 		{map[string]string{"listener.name.external.max.connections": "x"}, false, "Invalid value x for configuration max.connections: Not a number of type INT"},
-		{map[string]string{"listeners": "PLAINTEXT://:1,SSL://:1"}, true, "listeners: listeners PLAINTEXT://:1 and SSL://:1 have the same port; that works only with one IPv4 and one IPv6 address"},
+		{map[string]string{"listeners": "PLAINTEXT://:1"}, true, "listeners cannot be changed while the broker runs in this version"},
+		{map[string]string{"listeners": "PLAINTEXT://:1"}, false, "Cannot update these configs at default cluster level, broker id must be specified: [listeners]"},
+		{map[string]string{"log.cleaner.min.compaction.lag.ms": "5", "log.cleaner.max.compaction.lag.ms": "4"}, false, "log.cleaner.min.compaction.lag.ms: must not be above log.cleaner.max.compaction.lag.ms (4)"},
 	} {
 		err := b.CheckDynamic(c.configs, c.perBroker)
 		if (err == nil) != (c.want == "") || err != nil && err.Error() != c.want {

@@ -25,6 +25,18 @@ func (t Type) String() string {
 	return [...]string{"", "BOOLEAN", "STRING", "INT", "SHORT", "LONG", "DOUBLE", "LIST", "CLASS", "PASSWORD"}[t]
 }
 
+// bits is the width of an integer type.
+func (t Type) bits() int {
+	switch t {
+	case Short:
+		return 16
+	case Int:
+		return 32
+	default:
+		return 64
+	}
+}
+
 // Update says how a broker config may be changed while the broker runs.
 type Update uint8
 

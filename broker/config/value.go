@@ -82,8 +82,7 @@ func (r *Row) read(text string) (value, *Invalid) {
 			return v, invalid(r.Name, text, "Expected value to be either true or false")
 		}
 	case Int, Short, Long:
-		bits := map[Type]int{Int: 32, Short: 16, Long: 64}[r.Type]
-		n, err := strconv.ParseInt(trimmed, 10, bits)
+		n, err := strconv.ParseInt(trimmed, 10, r.Type.bits())
 		if err != nil {
 			return v, notANumber()
 		}
