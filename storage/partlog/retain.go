@@ -12,9 +12,11 @@ import (
 // segments deleted FileDeleteDelayMs ago. It also mends indexes that readers found damaged, and frees the memory of a log that nothing was appended to since
 // the last time. It returns how many segments it deleted. The log start offset may have changed.
 func (l *Log) Retain(nowMs, highWatermark int64) (int, error) {
+	l.flushing.Lock()
 	l.mu.Lock()
 	deleted, rolled, err := l.retain(nowMs, highWatermark)
 	l.mu.Unlock()
+	l.flushing.Unlock()
 	if err != nil || !rolled {
 		return deleted, err
 	}
@@ -185,5 +187,10 @@ func (l *Log) tidy(c *Config) error {
 		l.busy = false
 		return nil
 	}
-	return l.last().Idle()
+	for _, s := range l.list() {
+		if err := s.Idle(); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -13,6 +13,7 @@ type index struct {
 	handle     handle
 	entryBytes int
 	tail       atomic.Pointer[indexTail]
+	fences     atomic.Pointer[fences]
 
 	// of the writer
 	written  bool // the file exists
@@ -113,6 +114,7 @@ func (x *index) sync() error {
 
 // truncate keeps the first n entries, in memory and in the file.
 func (x *index) truncate(n int) error {
+	x.fences.Store(nil)
 	t := x.load()
 	if n >= t.onDisk {
 		kept := &indexTail{onDisk: t.onDisk, entries: append([]byte(nil), t.entries[:(n-t.onDisk)*x.entryBytes]...)}
@@ -132,6 +134,7 @@ func (x *index) truncate(n int) error {
 
 // reset empties the index, whatever the file holds or whether it exists.
 func (x *index) reset() error {
+	x.fences.Store(nil)
 	f, err := x.handle.create()
 	if err != nil {
 		return err
@@ -172,11 +175,33 @@ func readFull(f io.ReaderAt, buf []byte, position int64) error {
 
 var blocks = sync.Pool{New: func() any { return new([blockBytes]byte) }}
 
-// search finds the last entry that is not above, and copies it to buf. It returns -1 if there is none. above must hold for a tail end of the entries.
-func (x *index) search(above func(entry []byte, target int64) bool, target int64, buf []byte) (int, error) {
+// fences remembers the keys of the first entries of an index file's blocks, as far as searches have met them, so that the next search reads one block and no
+// more. 0 is unknown, else it is the key + 1. A wrong key, which a search beside a truncation might leave, makes a search find an earlier entry or none,
+// which costs time only.
+type fences struct{ keys []atomic.Int64 }
+
+// fencesFor returns the fences of an index of some blocks.
+func (x *index) fencesFor(blocks int) *fences {
+	old := x.fences.Load()
+	if old != nil && len(old.keys) >= blocks {
+		return old
+	}
+	grown := &fences{make([]atomic.Int64, blocks+blocks/4)}
+	if old != nil {
+		for i := range old.keys {
+			grown.keys[i].Store(old.keys[i].Load())
+		}
+	}
+	x.fences.Store(grown)
+	return grown
+}
+
+// search finds the last entry of which the key is not above target, and copies it to buf. It returns -1 if there is none. Keys ascend and are not
+// negative. remember says to use the fences, which are for one kind of key.
+func (x *index) search(key func(entry []byte) int64, target int64, remember bool, buf []byte) (int, error) {
 	t := x.load()
 	inMemory := int(t.count.Load())
-	if n := x.searchBytes(t.entries[:inMemory*x.entryBytes], above, target); n >= 0 {
+	if n := x.searchBytes(t.entries[:inMemory*x.entryBytes], key, target); n >= 0 {
 		copy(buf[:x.entryBytes], t.entries[n*x.entryBytes:])
 		return t.onDisk + n, nil
 	}
@@ -193,12 +218,26 @@ func (x *index) search(above func(entry []byte, target int64) bool, target int64
 	// First which block: low is the first block of which the first entry is above.
 	perBlock := blockBytes / x.entryBytes
 	low, high := 0, (t.onDisk+perBlock-1)/perBlock
+	var known *fences
+	if remember {
+		known = x.fencesFor(high)
+	}
 	for low < high {
 		middle := (low + high) / 2
-		if err := readFull(f, block[:x.entryBytes], int64(middle)*int64(perBlock*x.entryBytes)); err != nil {
-			return -1, err
+		var first int64
+		if known != nil {
+			first = known.keys[middle].Load()
 		}
-		if above(block[:x.entryBytes], target) {
+		if first == 0 {
+			if err := readFull(f, block[:x.entryBytes], int64(middle)*int64(perBlock*x.entryBytes)); err != nil {
+				return -1, err
+			}
+			first = key(block[:x.entryBytes]) + 1
+			if known != nil {
+				known.keys[middle].Store(first)
+			}
+		}
+		if first-1 > target {
 			high = middle
 		} else {
 			low = middle + 1
@@ -212,7 +251,7 @@ func (x *index) search(above func(entry []byte, target int64) bool, target int64
 	if err := readFull(f, entries, int64(first)*int64(x.entryBytes)); err != nil {
 		return -1, err
 	}
-	n := x.searchBytes(entries, above, target)
+	n := x.searchBytes(entries, key, target)
 	if n < 0 {
 		return -1, nil
 	}
@@ -221,11 +260,11 @@ func (x *index) search(above func(entry []byte, target int64) bool, target int64
 }
 
 // searchBytes is search within encoded entries.
-func (x *index) searchBytes(entries []byte, above func(entry []byte, target int64) bool, target int64) int {
+func (x *index) searchBytes(entries []byte, key func(entry []byte) int64, target int64) int {
 	low, high := 0, len(entries)/x.entryBytes
 	for low < high {
 		middle := (low + high) / 2
-		if above(entries[middle*x.entryBytes:(middle+1)*x.entryBytes], target) {
+		if key(entries[middle*x.entryBytes:(middle+1)*x.entryBytes]) > target {
 			high = middle
 		} else {
 			low = middle + 1

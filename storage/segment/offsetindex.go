@@ -23,7 +23,8 @@ func encodeOffsetEntry(b []byte, relative, position int64) {
 	binary.BigEndian.PutUint32(b[4:], uint32(position))
 }
 
-func offsetAbove(b []byte, relative int64) bool { return decodeOffsetEntry(b).relative > relative }
+func offsetKey(b []byte) int64   { return decodeOffsetEntry(b).relative }
+func positionKey(b []byte) int64 { return decodeOffsetEntry(b).position }
 
 // add appends an entry; relative must be above the last one's.
 func (x *offsetIndex) add(e offsetEntry) error {
@@ -33,7 +34,7 @@ func (x *offsetIndex) add(e offsetEntry) error {
 // lookup finds the last entry at or below the relative offset.
 func (x *offsetIndex) lookup(relative int64) (e offsetEntry, found bool, err error) {
 	var buf [offsetEntryBytes]byte
-	n, err := x.search(offsetAbove, relative, buf[:])
+	n, err := x.search(offsetKey, relative, true, buf[:])
 	if n < 0 || err != nil {
 		return offsetEntry{}, false, err
 	}
@@ -50,7 +51,7 @@ func (x *offsetIndex) entry(n int) (offsetEntry, error) {
 // truncateTo removes the entries of batches that end at relative or later.
 func (x *offsetIndex) truncateTo(relative int64) error {
 	var buf [offsetEntryBytes]byte
-	n, err := x.search(offsetAbove, relative-1, buf[:])
+	n, err := x.search(offsetKey, relative-1, false, buf[:])
 	if err != nil {
 		return err
 	}

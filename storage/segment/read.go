@@ -112,15 +112,13 @@ func (s *Segment) indexed(offset int64) (offsetEntry, error) {
 // UpperBound is an offset that all batches up to the position end before (exclusive), found by the index alone. ok is false if the index does not reach that far.
 func (s *Segment) UpperBound(position int64) (offset int64, ok bool, err error) {
 	var buf [offsetEntryBytes]byte
-	n, err := s.offsets.search(positionAbove, position-1, buf[:])
+	n, err := s.offsets.search(positionKey, position-1, false, buf[:])
 	if err != nil || n+1 >= s.offsets.entries() {
 		return 0, false, err
 	}
 	e, err := s.offsets.entry(n + 1)
 	return s.baseOffset + e.relative, err == nil, err
 }
-
-func positionAbove(b []byte, position int64) bool { return decodeOffsetEntry(b).position > position }
 
 // Found is a record found by its timestamp.
 type Found struct {

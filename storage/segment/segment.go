@@ -303,6 +303,8 @@ func (s *Segment) Spill() error {
 // Idle frees the memory that a segment needs only while it is written to.
 func (s *Segment) Idle() error {
 	s.recent.Store(nil)
+	s.offsets.fences.Store(nil)
+	s.times.fences.Store(nil)
 	return s.Spill()
 }
 

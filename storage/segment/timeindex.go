@@ -32,10 +32,8 @@ func encodeTimeEntry(b []byte, timestampMs, relative int64) {
 	binary.BigEndian.PutUint32(b[8:], uint32(relative))
 }
 
-func timeAbove(b []byte, timestampMs int64) bool { return decodeTimeEntry(b).timestampMs > timestampMs }
-func timeOffsetAbove(b []byte, relative int64) bool {
-	return decodeTimeEntry(b).relative > relative
-}
+func timeKey(b []byte) int64       { return decodeTimeEntry(b).timestampMs }
+func timeOffsetKey(b []byte) int64 { return decodeTimeEntry(b).relative }
 
 // add appends an entry; both of its fields must not be below the last one's.
 func (x *timeIndex) add(e timeEntry) error {
@@ -45,7 +43,7 @@ func (x *timeIndex) add(e timeEntry) error {
 // lookup finds the last entry at or below the timestamp.
 func (x *timeIndex) lookup(timestampMs int64) (e timeEntry, found bool, err error) {
 	var buf [timeEntryBytes]byte
-	n, err := x.search(timeAbove, timestampMs, buf[:])
+	n, err := x.search(timeKey, timestampMs, true, buf[:])
 	if n < 0 || err != nil {
 		return timeEntry{}, false, err
 	}
@@ -71,7 +69,7 @@ func (x *timeIndex) last() (timeEntry, error) {
 // truncateTo removes the entries of offsets at relative or later.
 func (x *timeIndex) truncateTo(relative int64) error {
 	var buf [timeEntryBytes]byte
-	n, err := x.search(timeOffsetAbove, relative-1, buf[:])
+	n, err := x.search(timeOffsetKey, relative-1, false, buf[:])
 	if err != nil {
 		return err
 	}
