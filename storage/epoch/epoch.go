@@ -25,9 +25,9 @@ type Entry struct {
 
 // Cache is the list, in memory. One caller at a time may change it, also in respect of Save; any number may read meanwhile.
 //
-// Entries are appended in memory and written by Save, which the log calls before it counts as durable what the new leader appended: what is missing in the
-// file after a crash is found again in the batches. Entries that are removed are removed from the file at once, because those could not be told from
-// good ones.
+// Entries are appended in memory and written by Save, which the log calls before it counts as durable what the new leader appended: what is
+// missing in the file after a crash is found again in the batches. Entries that are removed are removed from the file at once, because
+// those could not be told from good ones.
 type Cache struct {
 	fs      vfs.FS
 	dir     string
@@ -102,7 +102,8 @@ func (c *Cache) LatestEpoch() record.LeaderEpoch {
 	return record.NoLeaderEpoch
 }
 
-// Assign notes that epoch begins at startOffset. Nothing changes if the list ends with that epoch already; entries that contradict the new one go. Neither may be negative.
+// Assign notes that epoch begins at startOffset. Nothing changes if the list ends with that epoch already; entries that contradict the new
+// one go. Neither may be negative.
 func (c *Cache) Assign(epoch record.LeaderEpoch, startOffset int64) {
 	assert.That(epoch >= 0 && startOffset >= 0, "leader epoch or its start offset is negative")
 	c.assign(Entry{epoch, startOffset})
@@ -120,8 +121,9 @@ func (c *Cache) assign(e Entry) {
 	c.set(append(slices.Clone(entries[:keep]), e))
 }
 
-// EndOffsetFor answers where an epoch ended: the largest epoch of the list that is not above the requested one, and the start offset of the one that follows it, which for
-// the last epoch is logEndOffset (exclusive). An epoch before the list's first ends where that begins. Both are -1 if the epoch is above the last one, or -1.
+// EndOffsetFor answers where an epoch ended: the largest epoch of the list that is not above the requested one, and the start offset of the
+// one that follows it, which for the last epoch is logEndOffset (exclusive). An epoch before the list's first ends where that begins. Both
+// are -1 if the epoch is above the last one, or -1.
 func (c *Cache) EndOffsetFor(requested record.LeaderEpoch, logEndOffset int64) (record.LeaderEpoch, int64) {
 	entries := c.Entries()
 	if requested == record.NoLeaderEpoch || len(entries) == 0 {

@@ -19,15 +19,15 @@ type AppendInfo struct {
 	Rolled          bool  // a new segment was begun
 }
 
-// AppendAsLeader appends one batch. It stamps the next offset and the epoch into b, and the time nowMs if the topic has LogAppendTime and the batch does not
-// have it yet, and writes b as it then is. b may be reused as soon as it returns. The batch has been validated (record.Validate) before.
-// Errors: *TooLarge, those of package producer, *Fault, ErrClosed.
+// AppendAsLeader appends one batch. It stamps the next offset and the epoch into b, and the time nowMs if the topic has LogAppendTime and
+// the batch does not have it yet, and writes b as it then is. b may be reused as soon as it returns. The batch has been validated
+// (record.Validate) before. Errors: *TooLarge, those of package producer, *Fault, ErrClosed.
 func (l *Log) AppendAsLeader(b record.Batch, epoch record.LeaderEpoch, o Origin, nowMs int64) (AppendInfo, error) {
 	return l.appendAsLeader(b, epoch, o, 0, nowMs)
 }
 
-// AppendMarker is AppendAsLeader for an end-transaction marker of a coordinator with a transaction version (2 and later: each transaction has its own
-// producer epoch, KIP-890).
+// AppendMarker is AppendAsLeader for an end-transaction marker of a coordinator with a transaction version (2 and later: each transaction
+// has its own producer epoch, KIP-890).
 func (l *Log) AppendMarker(b record.Batch, epoch record.LeaderEpoch, transactionVersion int16, nowMs int64) (AppendInfo, error) {
 	return l.appendAsLeader(b, epoch, Coordinator, transactionVersion, nowMs)
 }
@@ -251,8 +251,8 @@ func (l *Log) appendRun(b []byte, c *Config) error {
 	return nil
 }
 
-// learn takes in what a batch that another replica appended, or an earlier life of this one, says about epochs and producers. The batch may be only the
-// header, unless it is a control batch.
+// learn takes in what a batch that another replica appended, or an earlier life of this one, says about epochs and producers. The batch may
+// be only the header, unless it is a control batch.
 func (l *Log) learn(b record.Batch, s *segment.Segment) error {
 	if e := b.LeaderEpoch(); e >= 0 && e > l.epochs.LatestEpoch() {
 		l.epochs.Assign(e, b.BaseOffset())

@@ -11,8 +11,8 @@ type Config struct {
 	RetentionMs        int64 // retention.ms; negative = for ever
 	RetentionBytes     int64 // retention.bytes; negative = without limit
 	FileDeleteDelayMs  int64 // file.delete.delay.ms: files of a deleted segment are removed that much later
-	// FlushMessages is flush.messages: an append that leaves at least that many records unflushed flushes; MaxInt64 = never. With 1 the log does nothing by
-	// itself: whoever answers the producer calls Flush before, so that several appends share one.
+	// FlushMessages is flush.messages: an append that leaves at least that many records unflushed flushes; MaxInt64 = never. With 1 the log
+	// does nothing by itself: whoever answers the producer calls Flush before, so that several appends share one.
 	FlushMessages   int64
 	FlushMs         int64 // flush.ms: FlushDue says when so much time has passed since the last flush; MaxInt64 = never
 	MaxMessageBytes int   // max.message.bytes of one batch, for AppendAsLeader

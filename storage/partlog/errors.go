@@ -19,7 +19,8 @@ func (e *OffsetOutOfRange) Error() string {
 	return fmt.Sprintf("offset %d is out of range: the log has offsets from %d to before %d", e.Requested, e.LogStartOffset, e.LogEndOffset)
 }
 
-// TooLarge refuses a batch that is larger than MaxMessageBytes (Kafka's MESSAGE_TOO_LARGE, 10) or than a whole segment (RECORD_LIST_TOO_LARGE, 18).
+// TooLarge refuses a batch that is larger than MaxMessageBytes (Kafka's MESSAGE_TOO_LARGE, 10) or than a whole segment
+// (RECORD_LIST_TOO_LARGE, 18).
 type TooLarge struct {
 	Bytes   int
 	Max     int

@@ -58,8 +58,8 @@ func (l *Log) flushTo(offset int64) error {
 	return nil
 }
 
-// flushed raises the recovery point. It does not go beyond the last batch: if the log was truncated inside one, the log end offset falls back to there when the log is opened
-// the next time, and what is appended then has not been flushed.
+// flushed raises the recovery point. It does not go beyond the last batch: if the log was truncated inside one, the log end offset falls
+// back to there when the log is opened the next time, and what is appended then has not been flushed.
 func (l *Log) flushed(offset int64) {
 	l.recoveryPoint.Store(max(l.recoveryPoint.Load(), min(offset, l.last().NextOffset())))
 }

@@ -12,8 +12,9 @@ import (
 	"sluice/storage/vfs"
 )
 
-// The files in testdata/kafka-4.4.0 were written by Apache Kafka 4.4.0, for a topic with segment.ms=60000 and index.interval.bytes=300, on behalf of a plain
-// producer, two idempotent and two transactional ones. The indexes of its active segment are left out, as Kafka preallocates them.
+// The files in testdata/kafka-4.4.0 were written by Apache Kafka 4.4.0, for a topic with segment.ms=60000 and index.interval.bytes=300, on
+// behalf of a plain producer, two idempotent and two transactional ones. The indexes of its active segment are left out, as Kafka
+// preallocates them.
 
 const golden = "testdata/kafka-4.4.0"
 

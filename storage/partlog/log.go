@@ -1,9 +1,9 @@
 // Package partlog is one partition's log: a chain of segments with the state that goes with it, which is the log start offset, the log end
 // offset, the recovery point, the leader epochs and the producers.
 //
-// Everything that changes a log may be called by one caller at a time per log; a mutex inside makes sure of it, so that background work (Flush, Retain,
-// ExpireProducers) needs no further care. Reading takes no lock and runs beside all of it: readers work on an immutable list of
-// segments and on published sizes.
+// Everything that changes a log may be called by one caller at a time per log; a mutex inside makes sure of it, so that background work
+// (Flush, Retain, ExpireProducers) needs no further care. Reading takes no lock and runs beside all of it: readers work on an immutable
+// list of segments and on published sizes.
 package partlog
 
 import (
@@ -170,7 +170,8 @@ func (l *Log) LatestEpoch() record.LeaderEpoch { return l.epochs.LatestEpoch() }
 // EpochForOffset is the epoch of the leader that appended, or is to append, the offset; record.NoLeaderEpoch if that is not known.
 func (l *Log) EpochForOffset(offset int64) record.LeaderEpoch { return l.epochs.ForOffset(offset) }
 
-// EndOffsetForEpoch answers OffsetForLeaderEpoch: the largest known epoch up to e, and the offset (exclusive) at which it ended. Both are -1 if e is unknown.
+// EndOffsetForEpoch answers OffsetForLeaderEpoch: the largest known epoch up to e, and the offset (exclusive) at which it ended. Both are
+// -1 if e is unknown.
 func (l *Log) EndOffsetForEpoch(e record.LeaderEpoch) (record.LeaderEpoch, int64) {
 	return l.epochs.EndOffsetFor(e, l.end.Load())
 }
@@ -210,8 +211,8 @@ func (l *Log) HasOpenTransaction(id record.ProducerID, e record.ProducerEpoch) b
 	return l.producers.HasOpenTransaction(id, e)
 }
 
-// AdvanceLogStartOffset raises the log start offset; a smaller or equal one changes nothing. Above the log end offset it fails with *OffsetOutOfRange. Segments
-// below it go with the next Retain. The caller checks the high watermark and writes the checkpoint file.
+// AdvanceLogStartOffset raises the log start offset; a smaller or equal one changes nothing. Above the log end offset it fails with
+// *OffsetOutOfRange. Segments below it go with the next Retain. The caller checks the high watermark and writes the checkpoint file.
 func (l *Log) AdvanceLogStartOffset(offset int64) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -204,7 +204,8 @@ func TestV09_RetriedBatches(t *testing.T) {
 	}
 }
 
-// TestV10_IdleProducer: an unknown producer may begin anywhere, one whose records are gone is still known, a new epoch begins with 0 and ends the old one.
+// TestV10_IdleProducer: an unknown producer may begin anywhere, one whose records are gone is still known, a new epoch begins with 0 and
+// ends the old one.
 func TestV10_IdleProducer(t *testing.T) {
 	fs := vfs.NewMem()
 	l := mustOpen(t, Options{FS: fs, Dir: "/t-0", ProducerIDExpirationMs: 10_000, NowMs: 1000})
@@ -497,8 +498,8 @@ func TestLog_SameReadsWhateverTheSettings(t *testing.T) {
 	}
 }
 
-// TestLog_EveryOperationMayFail lets each operation of a run fail in turn. The log must say so and take no more writes, and what it had acknowledged
-// as flushed is there when it is opened again.
+// TestLog_EveryOperationMayFail lets each operation of a run fail in turn. The log must say so and take no more writes, and what it had
+// acknowledged as flushed is there when it is opened again.
 func TestLog_EveryOperationMayFail(t *testing.T) {
 	for n := 1; ; n++ {
 		mem := vfs.NewMem()

@@ -115,8 +115,8 @@ func (k *checked) do(after model, op func() error) {
 	k.crashes = nil
 }
 
-// checkCrash opens what a crash left. It must be what the log was before or after the operation, but for unflushed batches missing at the end and deleted ones
-// being back at the start.
+// checkCrash opens what a crash left. It must be what the log was before or after the operation, but for unflushed batches missing at the
+// end and deleted ones being back at the start.
 func (k *checked) checkCrash(mem *vfs.Mem, before, after model, flushed int64) {
 	l, err := Open(k.options(mem, false))
 	if err != nil {

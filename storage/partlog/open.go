@@ -241,8 +241,8 @@ func (l *Log) report(r Recovery) {
 	}
 }
 
-// recoverFrom scans the segments from the i-th on, makes their indexes and the state of epochs and producers anew, and cuts the log at the first bad batch or where a
-// segment does not begin at the end of the one before.
+// recoverFrom scans the segments from the i-th on, makes their indexes and the state of epochs and producers anew, and cuts the log at the
+// first bad batch or where a segment does not begin at the end of the one before.
 func (l *Log) recoverFrom(i int) error {
 	segments := l.list()
 	base := segments[i].BaseOffset()

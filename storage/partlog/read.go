@@ -29,9 +29,9 @@ func (s *Slice) Close() {
 	}
 }
 
-// Read finds the bytes of the batches from the one that holds fetchOffset on. They begin with a whole batch, which may start before fetchOffset, and may end inside
-// one, as Kafka's do; batches that reach upTo (exclusive) or beyond are left out. With atLeastOne the first batch comes whole even if it has more than maxBytes.
-// Errors: *OffsetOutOfRange, *Fault, ErrClosed.
+// Read finds the bytes of the batches from the one that holds fetchOffset on. They begin with a whole batch, which may start before
+// fetchOffset, and may end inside one, as Kafka's do; batches that reach upTo (exclusive) or beyond are left out. With atLeastOne the first
+// batch comes whole even if it has more than maxBytes. Errors: *OffsetOutOfRange, *Fault, ErrClosed.
 func (l *Log) Read(fetchOffset int64, maxBytes int, atLeastOne bool, upTo int64) (Slice, error) {
 	for {
 		truncations := l.truncations.Load()
@@ -156,8 +156,8 @@ func (l *Log) aborted(from, upTo int64) ([]AbortedTransaction, error) {
 	return aborted, nil
 }
 
-// UpperBound is an offset (exclusive) that bounds the batches of the slice from above, for AbortedTransactions. It is found by the index, so it may be some batches too
-// far. To be called before Close.
+// UpperBound is an offset (exclusive) that bounds the batches of the slice from above, for AbortedTransactions. It is found by the index,
+// so it may be some batches too far. To be called before Close.
 func (s *Slice) UpperBound() (int64, error) {
 	if s.segment == nil {
 		return s.FetchOffset, nil

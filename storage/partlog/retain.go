@@ -8,9 +8,9 @@ import (
 	"sluice/storage/segment"
 )
 
-// Retain deletes the segments whose time, size or offsets are past what the config keeps, as long as they are below the high watermark, and removes files of
-// segments deleted FileDeleteDelayMs ago. It also mends indexes that readers found damaged, and frees the memory of a log that nothing was appended to since
-// the last time. It returns how many segments it deleted. The log start offset may have changed.
+// Retain deletes the segments whose time, size or offsets are past what the config keeps, as long as they are below the high watermark, and
+// removes files of segments deleted FileDeleteDelayMs ago. It also mends indexes that readers found damaged, and frees the memory of a log
+// that nothing was appended to since the last time. It returns how many segments it deleted. The log start offset may have changed.
 func (l *Log) Retain(nowMs, highWatermark int64) (int, error) {
 	l.flushing.Lock()
 	l.mu.Lock()
@@ -86,8 +86,8 @@ func (l *Log) beyondTime(c *Config) deletable {
 	}
 }
 
-// deleteOldest deletes segments from the oldest on as long as they are below the high watermark and the condition holds. The active segment is closed first if
-// it is among them.
+// deleteOldest deletes segments from the oldest on as long as they are below the high watermark and the condition holds. The active segment
+// is closed first if it is among them.
 func (l *Log) deleteOldest(highWatermark int64, condition deletable) (deleted int, rolled bool, err error) {
 	segments := l.list()
 	for deleted < len(segments) {

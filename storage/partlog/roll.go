@@ -17,8 +17,8 @@ func (l *Log) makeRoom(c *Config, r run) (rolled bool, err error) {
 	if !should || err != nil {
 		return false, err
 	}
-	// A segment begins where the one before ends, also if what is appended begins later, as after compaction of the leader's log: so the recovery sees
-	// when the end of a segment has been lost.
+	// A segment begins where the one before ends, also if what is appended begins later, as after compaction of the leader's log: so the
+	// recovery sees when the end of a segment has been lost.
 	base := active.NextOffset()
 	if r.last-base > math.MaxInt32 {
 		base = r.first
@@ -51,7 +51,8 @@ func (l *Log) roll(base int64) (bool, error) {
 		active.NamesSynced(active.Names())
 	}
 	if l.recoveryPoint.Load() >= base {
-		// After a crash this segment would not be scanned, so its indexes must be whole before the next one is there. Else flushing it takes care of that.
+		// After a crash this segment would not be scanned, so its indexes must be whole before the next one is there. Else flushing it
+		// takes care of that.
 		if err := active.SyncIndexes(); err != nil {
 			return false, err
 		}

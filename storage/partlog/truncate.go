@@ -6,8 +6,8 @@ import (
 	"sluice/storage/segment"
 )
 
-// TruncateTo removes everything from offset on. If it is inside a batch, the whole batch goes and the log end offset is offset all the same. The caller writes the
-// recovery point to its checkpoint file before the next append.
+// TruncateTo removes everything from offset on. If it is inside a batch, the whole batch goes and the log end offset is offset all the
+// same. The caller writes the recovery point to its checkpoint file before the next append.
 func (l *Log) TruncateTo(offset int64) error {
 	l.flushing.Lock()
 	defer l.flushing.Unlock()

@@ -63,7 +63,8 @@ func (t *Table) Append(dst []byte) []byte {
 	return dst
 }
 
-// Load replaces the table by a snapshot taken at endOffset. Producers that have expired at nowMs are left out. After an error, a *CorruptSnapshot, the table is empty.
+// Load replaces the table by a snapshot taken at endOffset. Producers that have expired at nowMs are left out. After an error, a
+// *CorruptSnapshot, the table is empty.
 func (t *Table) Load(b []byte, endOffset, nowMs, expirationMs int64) error {
 	t.Reset(endOffset)
 	if len(b) < snapshotHeaderBytes {
@@ -185,7 +186,8 @@ func (s *Snapshots) Sync(offsets []int64) error {
 	return nil
 }
 
-// LoadLatest loads the newest snapshot at or below offset (and above 0) into the table. Damaged ones are removed. ok is false if there is none; the table then is empty and stands at 0.
+// LoadLatest loads the newest snapshot at or below offset (and above 0) into the table. Damaged ones are removed. ok is false if there is
+// none; the table then is empty and stands at 0.
 func (s *Snapshots) LoadLatest(t *Table, offset, nowMs, expirationMs int64) (ok bool, err error) {
 	for i := len(s.offsets) - 1; i >= 0; i-- {
 		at := s.offsets[i]

@@ -98,8 +98,8 @@ type Update struct {
 // errNotMarker is the cause when a control batch of a producer is no end-transaction marker.
 var errNotMarker = errors.New("control batch of a producer is no end-transaction marker")
 
-// Prepare decides about a batch that is about to be appended, with the offset that it will have, and changes nothing. A batch of a Client that was appended before
-// is a duplicate. transactionVersion matters for markers: from 2 on each transaction has its own producer epoch.
+// Prepare decides about a batch that is about to be appended, with the offset that it will have, and changes nothing. A batch of a Client
+// that was appended before is a duplicate. transactionVersion matters for markers: from 2 on each transaction has its own producer epoch.
 //
 // Of Replication nothing is refused but bytes that make no sense: the leader has decided.
 func (t *Table) Prepare(b record.Batch, origin record.Origin, transactionVersion int16) (u Update, d Duplicate, duplicate bool, err error) {

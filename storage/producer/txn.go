@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 )
 
-// transactions are those that keep the last stable offset down: open ones, and ended ones of which the marker may not be replicated yet. Readers use what was
-// published last.
+// transactions are those that keep the last stable offset down: open ones, and ended ones of which the marker may not be replicated yet.
+// Readers use what was published last.
 type transactions struct {
 	open      []int64 // first offsets, ascending
 	ended     []endedTxn
@@ -32,7 +32,8 @@ func (x *transactions) begin(firstOffset int64) {
 	x.publish()
 }
 
-// end takes note of a marker and returns the last stable offset with it, if it counts as replicated. Markers below the high watermark are forgotten.
+// end takes note of a marker and returns the last stable offset with it, if it counts as replicated. Markers below the high watermark are
+// forgotten.
 func (x *transactions) end(firstOffset, lastOffset, highWatermark int64) int64 {
 	if i, found := slices.BinarySearch(x.open, firstOffset); found {
 		x.open = slices.Delete(x.open, i, i+1)

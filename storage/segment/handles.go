@@ -68,8 +68,8 @@ func (p *Handles) removeLocked(h *handle) {
 
 // handle is one file of a segment, open or closed.
 type handle struct {
-	// state is 0 while the file is closed, else 1 + the number of users. Only an open file gets a user without taking mu, and only a file without
-	// users is closed.
+	// state is 0 while the file is closed, else 1 + the number of users. Only an open file gets a user without taking mu, and only a file
+	// without users is closed.
 	state  atomic.Int32
 	used   atomic.Bool // since the clock's hand came by
 	doomed atomic.Bool // to be closed as soon as it has no user

@@ -7,8 +7,9 @@ import (
 	"sync/atomic"
 )
 
-// index is a file of sorted entries of one size that only grows at its end. The newest entries are kept in memory and written many at a time: a log that
-// was not closed builds the index of its last segment anew, so nothing depends on them. There is one writer; readers need no lock.
+// index is a file of sorted entries of one size that only grows at its end. The newest entries are kept in memory and written many at a
+// time: a log that was not closed builds the index of its last segment anew, so nothing depends on them. There is one writer; readers need
+// no lock.
 type index struct {
 	handle     handle
 	entryBytes int
@@ -175,9 +176,9 @@ func readFull(f io.ReaderAt, buf []byte, position int64) error {
 
 var blocks = sync.Pool{New: func() any { return new([blockBytes]byte) }}
 
-// fences remembers the keys of the first entries of an index file's blocks, as far as searches have met them, so that the next search reads one block and no
-// more. 0 is unknown, else it is the key + 1. A wrong key, which a search beside a truncation might leave, makes a search find an earlier entry or none,
-// which costs time only.
+// fences remembers the keys of the first entries of an index file's blocks, as far as searches have met them, so that the next search reads
+// one block and no more. 0 is unknown, else it is the key + 1. A wrong key, which a search beside a truncation might leave, makes a search
+// find an earlier entry or none, which costs time only.
 type fences struct{ keys []atomic.Int64 }
 
 // fencesFor returns the fences of an index of some blocks.
@@ -196,8 +197,8 @@ func (x *index) fencesFor(blocks int) *fences {
 	return grown
 }
 
-// search finds the last entry of which the key is not above target, and copies it to buf. It returns -1 if there is none. Keys ascend and are not
-// negative. remember says to use the fences, which are for one kind of key.
+// search finds the last entry of which the key is not above target, and copies it to buf. It returns -1 if there is none. Keys ascend and
+// are not negative. remember says to use the fences, which are for one kind of key.
 func (x *index) search(key func(entry []byte) int64, target int64, remember bool, buf []byte) (int, error) {
 	t := x.load()
 	inMemory := int(t.count.Load())

@@ -107,8 +107,8 @@ func (s *Segment) checkTimes() (string, error) {
 	return "", nil
 }
 
-// LoadEnd finds the end of a segment that was closed, by walking from the last index entry, so that it can be appended to. rest is the number of bytes after
-// the last whole batch, which should be 0.
+// LoadEnd finds the end of a segment that was closed, by walking from the last index entry, so that it can be appended to. rest is the
+// number of bytes after the last whole batch, which should be 0.
 func (s *Segment) LoadEnd(indexIntervalBytes int) (rest int64, err error) {
 	last, err := s.times.last()
 	if err != nil {
@@ -160,7 +160,8 @@ func (s *Segment) walk(position int64, indexIntervalBytes int) (next, end int64,
 	}
 }
 
-// RebuildIndexes makes the offset index and the time index anew from the headers of the batches, without checking those. The writer must not append meanwhile.
+// RebuildIndexes makes the offset index and the time index anew from the headers of the batches, without checking those. The writer must
+// not append meanwhile.
 func (s *Segment) RebuildIndexes(indexIntervalBytes int) error {
 	if err := s.resetIndexes(); err != nil {
 		return err

@@ -24,8 +24,8 @@ func (s *Segment) Find(offset int64) (at Location, ok bool, err error) {
 	return at, ok, err
 }
 
-// FindEnd returns the position after the last batch that ends at or before offset (exclusive). It need not be searched for beyond a position at which the
-// caller stops anyway: from there on any position is as good.
+// FindEnd returns the position after the last batch that ends at or before offset (exclusive). It need not be searched for beyond a
+// position at which the caller stops anyway: from there on any position is as good.
 func (s *Segment) FindEnd(offset, enough int64) (position int64, err error) {
 	if r := s.recent.Load(); r != nil {
 		if position, ok := r.end(offset); ok {
@@ -109,7 +109,8 @@ func (s *Segment) indexed(offset int64) (offsetEntry, error) {
 	return e, nil
 }
 
-// UpperBound is an offset that all batches up to the position end before (exclusive), found by the index alone. ok is false if the index does not reach that far.
+// UpperBound is an offset that all batches up to the position end before (exclusive), found by the index alone. ok is false if the index
+// does not reach that far.
 func (s *Segment) UpperBound(position int64) (offset int64, ok bool, err error) {
 	var buf [offsetEntryBytes]byte
 	n, err := s.offsets.search(positionKey, position-1, false, buf[:])

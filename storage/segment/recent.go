@@ -2,8 +2,9 @@ package segment
 
 import "sync/atomic"
 
-// recentBatches remembers where the last few batches of the active segment are, so that a reader at the end of the log, which most are, needs
-// neither index nor disk to find its place. The writer overwrites the oldest slot; readers look without a lock and see when a slot changed under them.
+// recentBatches remembers where the last few batches of the active segment are, so that a reader at the end of the log, which most are,
+// needs neither index nor disk to find its place. The writer overwrites the oldest slot; readers look without a lock and see when a slot
+// changed under them.
 type recentBatches struct {
 	count atomic.Int64 // of batches ever noted
 	slots [recentSlots]recentSlot

@@ -16,9 +16,10 @@ const recoverBytes = 1 << 20
 
 var recoverBuffers = sync.Pool{New: func() any { return new([recoverBytes]byte) }}
 
-// Recover reads the whole log of a segment, checks each batch and cuts the log at the first that is torn, corrupt or out of order. The indexes are made anew; the
-// transaction index is emptied, for the caller to fill from what it learns. visit is called for each batch, in order; header is all of a control batch and
-// at least the header of others. An error of visit ends the recovery. The result is the number of bytes that were cut off.
+// Recover reads the whole log of a segment, checks each batch and cuts the log at the first that is torn, corrupt or out of order. The
+// indexes are made anew; the transaction index is emptied, for the caller to fill from what it learns. visit is called for each batch, in
+// order; header is all of a control batch and at least the header of others. An error of visit ends the recovery. The result is the number
+// of bytes that were cut off.
 func (s *Segment) Recover(indexIntervalBytes int, visit func(header record.Batch) error) (cut int64, err error) {
 	if err := s.resetIndexes(); err != nil {
 		return 0, err
@@ -72,7 +73,8 @@ func (s *Segment) Recover(indexIntervalBytes int, visit func(header record.Batch
 	return cut, s.Finish()
 }
 
-// Visit calls f for the batches that end after offset up to the end of the segment, as Recover does but without checking them, until f returns false.
+// Visit calls f for the batches that end after offset up to the end of the segment, as Recover does but without checking them, until f
+// returns false.
 func (s *Segment) Visit(offset int64, f func(header record.Batch) (bool, error)) error {
 	return s.eachFrom(offset, func(header record.Batch, at Location, load func() (record.Batch, error)) (bool, error) {
 		if at.NextOffset <= offset {
@@ -112,7 +114,8 @@ func (c *checker) lastNext(base int64) int64 {
 	return base
 }
 
-// batch returns the next batch if it is good, else errEnd. The batch is whole if it fits the buffer, else it is cut off after the header or later.
+// batch returns the next batch if it is good, else errEnd. The batch is whole if it fits the buffer, else it is cut off after the header or
+// later.
 func (c *checker) batch() (record.Batch, Location, error) {
 	if c.position+record.HeaderBytes > c.limit {
 		return nil, Location{}, errEnd
@@ -165,7 +168,8 @@ func (c *checker) fill(n int64) error {
 	return nil
 }
 
-// sum computes the checksum of a batch of which b is the beginning or all. What the buffer does not hold is read in pieces, so that a wrong size costs no memory.
+// sum computes the checksum of a batch of which b is the beginning or all. What the buffer does not hold is read in pieces, so that a wrong
+// size costs no memory.
 func (c *checker) sum(b record.Batch, size int64) (uint32, error) {
 	const covered = 21 // the checksum covers all from the attributes on
 	sum := crc32.Checksum(b[covered:], castagnoli)

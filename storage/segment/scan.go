@@ -8,8 +8,8 @@ import (
 	"sluice/protocol/record"
 )
 
-// scanner walks over the headers of batches in a file, from a position to a limit, with few reads: what it reads holds several headers if the batches
-// are small.
+// scanner walks over the headers of batches in a file, from a position to a limit, with few reads: what it reads holds several headers if
+// the batches are small.
 type scanner struct {
 	file     io.ReaderAt
 	position int64 // of the next batch
@@ -37,8 +37,8 @@ func (s *scanner) free() {
 	scanners.Put(s)
 }
 
-// next returns the header of the next batch and where the whole is. The header is valid until the next call. The error is errEnd, a *record.Corrupt whose
-// Position is that in the file, or one of reading.
+// next returns the header of the next batch and where the whole is. The header is valid until the next call. The error is errEnd, a
+// *record.Corrupt whose Position is that in the file, or one of reading.
 func (s *scanner) next() (header record.Batch, at Location, err error) {
 	if s.position+record.HeaderBytes > s.limit {
 		return nil, Location{}, errEnd

@@ -45,7 +45,8 @@ type Segment struct {
 	deleted    atomic.Bool // the files have their names for deletion
 	suspect    atomic.Bool // a reader found that the offset index does not fit the log
 
-	// The largest timestamp and the last offset of the first batch that has it. Of a loaded segment it is read from the time index when first wanted.
+	// The largest timestamp and the last offset of the first batch that has it. Of a loaded segment it is read from the time index when
+	// first wanted.
 	maxKnown       atomic.Bool
 	maxTimestampMs atomic.Int64
 	maxOffset      atomic.Int64
@@ -91,7 +92,8 @@ func (s *Segment) BaseOffset() int64 { return s.baseOffset }
 // Size is the number of bytes of batches.
 func (s *Segment) Size() int64 { return s.size.Load() }
 
-// NextOffset is the offset after the last batch, the base offset if there is none. It is known of new segments and after LoadEnd, Recover and TruncateTo.
+// NextOffset is the offset after the last batch, the base offset if there is none. It is known of new segments and after LoadEnd, Recover
+// and TruncateTo.
 func (s *Segment) NextOffset() int64 {
 	n := s.nextOffset.Load()
 	assert.That(n != unknownEnd, "end of a segment has not been loaded")
@@ -104,7 +106,8 @@ func (s *Segment) setMax(timestampMs, offset int64) {
 	s.maxKnown.Store(true)
 }
 
-// MaxTimestamp is the largest timestamp of the segment's records, record.NoTimestamp if none has one, and the last offset of the first batch that has it.
+// MaxTimestamp is the largest timestamp of the segment's records, record.NoTimestamp if none has one, and the last offset of the first
+// batch that has it.
 func (s *Segment) MaxTimestamp() (TimestampOffset, error) {
 	if !s.maxKnown.Load() {
 		last, err := s.times.last()
@@ -121,7 +124,8 @@ func (s *Segment) MaxTimestamp() (TimestampOffset, error) {
 	}
 }
 
-// LargestTimestamp is what the age of a segment is judged by: its largest timestamp or, if no record has one, when the file was last modified. In ms since 1970.
+// LargestTimestamp is what the age of a segment is judged by: its largest timestamp or, if no record has one, when the file was last
+// modified. In ms since 1970.
 func (s *Segment) LargestTimestamp() (int64, error) {
 	t, err := s.MaxTimestamp()
 	if err != nil || t.TimestampMs >= 0 {
@@ -194,7 +198,8 @@ func (s *Segment) firstTimestamp() (int64, error) {
 	return s.firstMs, nil
 }
 
-// Append writes whole batches, which were checked before and follow in offset on what the segment has, in one write. After an error the end of the file is unknown.
+// Append writes whole batches, which were checked before and follow in offset on what the segment has, in one write. After an error the end
+// of the file is unknown.
 func (s *Segment) Append(batches []byte, indexIntervalBytes int) error {
 	f, err := s.openForAppend()
 	if err != nil {
@@ -237,7 +242,8 @@ func (s *Segment) openForAppend() (vfs.File, error) {
 	return f, err
 }
 
-// index notes a batch that is at a position: in the largest timestamp, in both indexes if enough bytes came since the last entry, and among the recent ones.
+// index notes a batch that is at a position: in the largest timestamp, in both indexes if enough bytes came since the last entry, and among
+// the recent ones.
 func (s *Segment) index(b record.Batch, position int64, size, intervalBytes int) error {
 	last := b.LastOffset()
 	if position == 0 {
@@ -319,7 +325,8 @@ func (s *Segment) AppendAborted(t AbortedTxn) error {
 // Aborted calls f with the aborted transactions of the segment, in the order of their markers, until it returns false.
 func (s *Segment) Aborted(f func(AbortedTxn) bool) error { return s.txns.each(f) }
 
-// Names counts the files that were created. While it is not what NamesSynced was told last, a crash may lose some, until the directory is synced.
+// Names counts the files that were created. While it is not what NamesSynced was told last, a crash may lose some, until the directory is
+// synced.
 func (s *Segment) Names() int { return s.names }
 
 // NamesUnsynced says whether a crash may lose files.
@@ -412,8 +419,8 @@ func (s *Segment) MarkDeleted() error {
 	return nil
 }
 
-// Remove removes the files, after MarkDeleted. Readers that have the log file open keep it until they are done. Files that are gone already are no error:
-// a segment with the same base offset may have been deleted later and removed earlier.
+// Remove removes the files, after MarkDeleted. Readers that have the log file open keep it until they are done. Files that are gone already
+// are no error: a segment with the same base offset may have been deleted later and removed earlier.
 func (s *Segment) Remove() error {
 	s.Close()
 	return s.each(func(h *handle) error {

@@ -18,8 +18,8 @@ type AbortedTxn struct {
 	LastStableOffset int64
 }
 
-// txnIndex is the file of aborted transactions, in the order of their markers. Most segments have none and no file. An entry is a version, 0, in 2 bytes, then
-// producer id, first, last and last stable offset, 8 bytes each.
+// txnIndex is the file of aborted transactions, in the order of their markers. Most segments have none and no file. An entry is a version,
+// 0, in 2 bytes, then producer id, first, last and last stable offset, 8 bytes each.
 type txnIndex struct {
 	handle  handle
 	entries atomic.Int64 // that are in the file
