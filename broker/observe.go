@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kmsg"
 	"go.uber.org/zap"
 
 	"sluice/broker/admin"
@@ -64,43 +63,34 @@ func metricsState(nodeID metadata.BrokerID, image func() *metadata.Image, replic
 		Groups: func(yield func(metrics.Group) bool) {
 			var all []metrics.Group
 			g.walk(func(m *group.Machine) {
-				for _, listed := range m.ListGroups(nil, nil) {
-					described := m.DescribeGroup(listed.Group, describeVersion)
-					all = append(all, metrics.Group{Group: listed.Group, State: listed.GroupState, Members: len(described.Members)})
+				for one := range m.Summaries() {
+					all = append(all, metrics.Group{Group: one.Group, State: one.State, Members: one.Members})
 				}
 			})
-			for _, one := range all {
-				if !yield(one) {
-					return
-				}
-			}
+			each(all, yield)
 		},
 		Lags: func(yield func(metrics.Lag) bool) {
 			var all []metrics.Lag
 			g.walk(func(m *group.Machine) {
-				for _, listed := range m.ListGroups(nil, nil) {
-					ask := kmsg.NewOffsetFetchRequestGroup()
-					ask.Group = listed.Group
-					for _, t := range m.FetchOffsets(&ask, false).Topics {
-						for _, p := range t.Partitions {
-							if r, err := replicas.Get(t.Topic, p.Partition); err == nil && p.Offset >= 0 {
-								all = append(all, metrics.Lag{Group: listed.Group, Topic: t.Topic, Partition: p.Partition, Records: max(0, r.HighWatermark()-p.Offset)})
-							}
-						}
+				for c := range m.Commits() {
+					if r, err := replicas.Get(c.Topic, c.Partition); err == nil {
+						all = append(all, metrics.Lag{Group: c.Group, Topic: c.Topic, Partition: c.Partition, Records: max(0, r.HighWatermark()-c.Offset)})
 					}
 				}
 			})
-			for _, one := range all {
-				if !yield(one) {
-					return
-				}
-			}
+			each(all, yield)
 		},
 	}
 }
 
-// describeVersion is the version of DescribeGroups whose form of an answer is asked of the machine.
-const describeVersion = 5
+// each yields what was gathered: a slow reader of the metrics must not hold up a coordinator.
+func each[T any](all []T, yield func(T) bool) {
+	for _, one := range all {
+		if !yield(one) {
+			return
+		}
+	}
+}
 
 func (g *groups) walk(visit func(m *group.Machine)) {
 	ctx, cancel := context.WithTimeout(context.Background(), groupWalkTimeout)
