@@ -148,12 +148,6 @@ func ask[R kmsg.Response](w wire, request kmsg.Request) R {
 	return response.(R)
 }
 
-// versioned sets the version of a request.
-func versioned[Q kmsg.Request](version int16, request Q) Q {
-	request.SetVersion(version)
-	return request
-}
-
 func topicRequest(name string, partitions int32, replicas int16, configs ...string) kmsg.CreateTopicsRequestTopic {
 	t := kmsg.NewCreateTopicsRequestTopic()
 	t.Topic, t.NumPartitions, t.ReplicationFactor = name, partitions, replicas
