@@ -7,6 +7,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"sluice/protocol/record"
 	"sluice/protocol/uuid"
 	"sluice/replication/metadata"
 	"sluice/replication/partition"
@@ -170,35 +171,39 @@ func (s *Set) openReplica(j job) (*Replica, error) {
 	if !s.started && j.dir.holds(tp, j.topic.id) {
 		found = j.dir.found(tp)
 	}
-	s.deletions.wait(tp) // of a topic of the same name
-	path, err := j.dir.dir.CreatePartition(tp, j.topic.id)
+	log, err := s.openLog(j.dir, j.topic.name, j.topic.id, j.index, config, found)
 	if err != nil {
 		return nil, s.openFailed(j, tp, err)
 	}
-	log, err := partlog.Open(partlog.Options{
+	r := &Replica{set: s, serial: s.serials.Add(1), topic: j.topic.name, topicID: j.topic.id, index: j.index, dir: j.dir}
+	r.current.Store(log)
+	r.config.Store(config)
+	r.writer.state = partition.NewState(s.nodeID(), found.highWatermark, log.LogStartOffset(), log.LogEndOffset())
+	r.highWatermark.Store(r.writer.state.HighWatermark())
+	r.role.Store(&role{leader: partition.NoBroker, leaderEpoch: record.NoLeaderEpoch, epochStartOffset: record.NoOffset})
+	return r, nil
+}
+
+func (s *Set) openLog(d *directory, name string, id uuid.UUID, index int32, config *TopicConfig, found checkpoints) (*partlog.Log, error) {
+	path, err := d.dir.CreatePartition(logdir.TopicPartition{Topic: name, Partition: index}, id)
+	if err != nil {
+		return nil, err
+	}
+	return partlog.Open(partlog.Options{
 		FS: s.options.FS, Dir: path, Config: &config.Log,
 		LogStartOffset: found.logStartOffset, RecoveryPoint: found.recoveryPoint, CleanShutdown: found.clean,
 		ProducerIDExpirationMs: s.options.Broker().ProducerIDExpirationMs,
 		NowMs:                  s.options.NowMs(),
-		JitterSeed:             jitterSeed(j.topic.id, j.index),
+		JitterSeed:             jitterSeed(id, index),
 		Progress:               s.recovering,
 		Background:             func(work func()) { go work() },
 	})
-	if err != nil {
-		return nil, s.openFailed(j, tp, err)
-	}
-	r := &Replica{set: s, serial: s.serials.Add(1), topic: j.topic.name, topicID: j.topic.id, index: j.index, dir: j.dir, log: log}
-	r.config.Store(config)
-	r.writer.state = partition.NewState(s.nodeID(), found.highWatermark, log.LogStartOffset(), log.LogEndOffset())
-	r.highWatermark.Store(r.writer.state.HighWatermark())
-	r.role.Store(&role{leader: partition.NoBroker, leaderEpoch: -1, epochStartOffset: -1})
-	return r, nil
 }
 
 // openFailed logs why a replica could not be opened and returns what to tell those who ask for it.
 func (s *Set) openFailed(j job, tp logdir.TopicPartition, err error) error {
 	s.options.Log.Error("a partition could not be opened", zap.Stringer("partition", tp), zap.String("dir", j.dir.Path()), zap.Error(err))
-	if outOfSpace(err) {
+	if outOfSpace(err) && j.dir.dir.Failure() == nil {
 		return &partition.StorageFull{Dir: j.dir.Path(), Err: err}
 	}
 	s.fail(j.dir, err)
@@ -232,14 +237,14 @@ func (r *Replica) register(p *metadata.Partition, nowMs int64) {
 		r.writer.Unlock()
 		return
 	}
-	state, end := r.writer.state, r.log.LogEndOffset()
+	state, end := r.writer.state, r.log().LogEndOffset()
 	changed := state.Register(registrationOf(p), end, nowMs)
 	if changed == partition.Stale {
 		r.writer.Unlock()
 		return
 	}
 	if changed == partition.Leads {
-		r.log.AssignEpochStart(p.LeaderEpoch, end)
+		r.log().AssignEpochStart(p.LeaderEpoch, end)
 	}
 	r.advanceLocked(r.config.Load(), nowMs)
 	r.role.Store(&role{
@@ -291,7 +296,7 @@ func (s *Set) deleteTopic(t *metadata.Topic) {
 	}
 }
 
-// deleteReplica ends the use of a replica at once. Its files follow in the background, as closing a log waits for the disk.
+// deleteReplica ends the use of a replica and gives its folder up; the files are removed some time later.
 func (s *Set) deleteReplica(r *Replica) {
 	offline := r.Gone()
 	r.leave(&partition.Unknown{Topic: r.topic, Partition: r.index})
@@ -299,15 +304,10 @@ func (s *Set) deleteReplica(r *Replica) {
 		return
 	}
 	r.dir.planned--
-	tp := logdir.TopicPartition{Topic: r.topic, Partition: r.index}
-	s.deletions.start(tp, func() {
-		if err := r.log.Close(); err != nil {
-			s.options.Log.Warn("the log of a deleted partition did not close", zap.Stringer("partition", tp), zap.Error(err))
-		}
-		if err := r.dir.dir.DeletePartition(tp, s.options.NowMs()); err != nil {
-			s.fail(r.dir, err)
-		}
-	})
+	r.log().Discard()
+	if err := r.dir.dir.DeletePartition(logdir.TopicPartition{Topic: r.topic, Partition: r.index}, s.options.NowMs()); err != nil {
+		s.fail(r.dir, err)
+	}
 }
 
 // configure hands changed configs to the logs.
@@ -347,7 +347,7 @@ func (s *Set) configureTopic(t *topic) {
 	for _, r := range t.replicas {
 		if r != nil && r.Gone() == nil {
 			r.config.Store(config)
-			r.log.SetConfig(&config.Log)
+			r.log().SetConfig(&config.Log)
 			r.advance(config, s.options.NowMs()) // min.insync.replicas may have held the high watermark back
 			r.changed()
 		}

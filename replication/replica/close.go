@@ -14,7 +14,6 @@ import (
 // have returned, and Apply is not called any more. Whoever asks for a replica is told that this broker does not lead it.
 func (s *Set) Close() error {
 	var errs []error
-	s.deletions.all.Wait()
 	replicas := s.usable()
 	failed := s.closeLogs(replicas)
 	for _, d := range s.dirs {
@@ -34,7 +33,7 @@ func (s *Set) closeLogs(replicas []*Replica) map[*directory]error {
 		wait.Go(func() {
 			defer func() { <-room }()
 			r.leave(&partition.NotLeader{LeaderID: partition.NoBroker, LeaderEpoch: r.role.Load().leaderEpoch})
-			if err := r.log.Close(); err != nil {
+			if err := r.log().Close(); err != nil {
 				mu.Lock()
 				defer mu.Unlock()
 				failed[r.dir] = errors.Join(failed[r.dir], fmt.Errorf("close %s-%d: %w", r.topic, r.index, err))
@@ -56,7 +55,7 @@ func (s *Set) closeDirectory(d *directory, replicas []*Replica, clean bool) erro
 			continue
 		}
 		tp := logdir.TopicPartition{Topic: r.topic, Partition: r.index}
-		points[tp], marks[tp] = r.log.RecoveryPoint(), r.HighWatermark()
+		points[tp], marks[tp] = r.log().RecoveryPoint(), r.HighWatermark()
 		if start := r.LogStartOffset(); start > 0 {
 			starts[tp] = start
 		}

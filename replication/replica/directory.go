@@ -1,11 +1,9 @@
 package replica
 
 import (
-	"errors"
 	"maps"
 	"slices"
 	"sync/atomic"
-	"syscall"
 
 	"go.uber.org/zap"
 
@@ -60,11 +58,6 @@ func (d *directory) goOffline(err error) bool {
 	}
 	d.dir.Fail(err)
 	return true
-}
-
-// outOfSpace tells a full disk, which passes, from a broken one.
-func outOfSpace(err error) bool {
-	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 
 // holds reports whether the directory had the partition's log when it was opened.

@@ -70,7 +70,7 @@ func (s *Set) usable() []*Replica {
 func (s *Set) retain() {
 	for _, r := range s.usable() {
 		before := r.LogStartOffset()
-		deleted, err := r.log.Retain(s.options.NowMs(), r.HighWatermark())
+		deleted, err := r.log().Retain(s.options.NowMs(), r.HighWatermark())
 		if err != nil {
 			s.report(r, "delete old segments", err)
 			continue
@@ -100,10 +100,10 @@ func (s *Set) removeDeleted() {
 // flushDue flushes the logs whose flush.ms has passed.
 func (s *Set) flushDue() {
 	for _, r := range s.usable() {
-		if !r.log.FlushDue(s.options.NowMs()) {
+		if !r.log().FlushDue(s.options.NowMs()) {
 			continue
 		}
-		if err := r.log.Flush(); err != nil {
+		if err := r.log().Flush(); err != nil {
 			s.report(r, "flush", err)
 		}
 	}
@@ -112,7 +112,7 @@ func (s *Set) flushDue() {
 // expireProducers forgets the sequences of idle producers.
 func (s *Set) expireProducers() {
 	for _, r := range s.usable() {
-		r.log.ExpireProducers(s.options.NowMs())
+		r.log().ExpireProducers(s.options.NowMs())
 	}
 }
 
@@ -147,7 +147,7 @@ const (
 )
 
 func (s *Set) checkpointRecoveryPoints() {
-	s.checkpointAll(recoveryPoints, (*logdir.Dir).WriteRecoveryPoints, func(r *Replica) (int64, bool) { return r.log.RecoveryPoint(), true })
+	s.checkpointAll(recoveryPoints, (*logdir.Dir).WriteRecoveryPoints, func(r *Replica) (int64, bool) { return r.log().RecoveryPoint(), true })
 }
 
 // checkpointLogStartOffsets leaves out the logs that start at 0: without an entry that is where they start.
@@ -166,13 +166,13 @@ func (s *Set) checkpointAll(name string, write func(*logdir.Dir, offsets) error,
 	s.checkpointing.Lock()
 	defer s.checkpointing.Unlock()
 	for _, d := range s.dirs {
-		if d.offlineError() != nil {
+		if d.offlineError() != nil || s.full(d) { // a full disk has the older checkpoint, with which recovery takes longer
 			continue
 		}
 		err := d.checkpoint(name, s.offsetsOf(d, offset), func(next offsets) error { return write(d.dir, next) })
 		if err != nil {
 			s.options.Log.Error("a checkpoint could not be written", zap.String("checkpoint", name), zap.String("dir", d.Path()), zap.Error(err))
-			if !outOfSpace(err) {
+			if !outOfSpace(err) || d.dir.Failure() != nil {
 				s.fail(d, err)
 			}
 		}

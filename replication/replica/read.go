@@ -30,7 +30,7 @@ func (r *Replica) end(isolation partition.Isolation, highWatermark, lastStableOf
 	case partition.ReadCommitted:
 		return lastStableOffset
 	case partition.ReadLogEnd:
-		return r.log.LogEndOffset()
+		return r.log().LogEndOffset()
 	default:
 		return highWatermark
 	}
@@ -45,7 +45,7 @@ func (r *Replica) Readable(leaderEpoch record.LeaderEpoch, isolation partition.I
 	if isolation == partition.ReadUncommitted {
 		return highWatermark, nil
 	}
-	return r.end(isolation, highWatermark, r.log.LastStableOffset(highWatermark)), nil
+	return r.end(isolation, highWatermark, r.log().LastStableOffset(highWatermark)), nil
 }
 
 // Read finds the batches that q asks for. The slice must be closed.
@@ -64,8 +64,8 @@ func (r *Replica) read(q partition.ReadQuery, now *role) (partition.ReadResult, 
 	// These are read before the records are: what is appended meanwhile must not make the result contradict itself.
 	highWatermark := r.highWatermark.Load()
 	result := partition.ReadResult{
-		HighWatermark: highWatermark, LastStableOffset: r.log.LastStableOffset(highWatermark),
-		LogStartOffset: r.log.LogStartOffset(), LeaderEpoch: now.leaderEpoch,
+		HighWatermark: highWatermark, LastStableOffset: r.log().LastStableOffset(highWatermark),
+		LogStartOffset: r.log().LogStartOffset(), LeaderEpoch: now.leaderEpoch,
 	}
 	if q.LastFetchedEpoch != record.NoLeaderEpoch {
 		var err error
@@ -76,12 +76,12 @@ func (r *Replica) read(q partition.ReadQuery, now *role) (partition.ReadResult, 
 	end := r.end(q.Isolation, highWatermark, result.LastStableOffset)
 	if q.Offset == end && q.Offset >= result.LogStartOffset || q.MaxBytes <= 0 && !q.AtLeastOne {
 		// Nothing to be read: most partitions of most fetches. The log need not be asked.
-		if logEndOffset := r.log.LogEndOffset(); q.Offset < result.LogStartOffset || q.Offset > logEndOffset {
+		if logEndOffset := r.log().LogEndOffset(); q.Offset < result.LogStartOffset || q.Offset > logEndOffset {
 			return result, partlog.Slice{}, &partition.OffsetOutOfRange{Requested: q.Offset, LogStartOffset: result.LogStartOffset, UpTo: logEndOffset}
 		}
 		return result, partlog.Slice{FetchOffset: q.Offset}, nil
 	}
-	slice, err := r.log.Read(q.Offset, q.MaxBytes, q.AtLeastOne, end)
+	slice, err := r.log().Read(q.Offset, q.MaxBytes, q.AtLeastOne, end)
 	if err != nil {
 		return result, partlog.Slice{}, r.check(err)
 	}
@@ -103,7 +103,7 @@ func (r *Replica) readAndNote(q partition.ReadQuery) (result partition.ReadResul
 		return result, slice, false, err
 	}
 	fetch := *q.Follower
-	fetch.LeaderEndOffset = r.log.LogEndOffset()
+	fetch.LeaderEndOffset = r.log().LogEndOffset()
 	if result, slice, err = r.read(q, now); err != nil || result.Diverging != nil {
 		return result, slice, false, err
 	}
@@ -120,8 +120,8 @@ func (r *Replica) readAndNote(q partition.ReadQuery) (result partition.ReadResul
 
 // diverging compares the asker's last epoch with the log.
 func (r *Replica) diverging(q partition.ReadQuery, logStartOffset int64) (*partition.EpochEnd, error) {
-	epoch, endOffset := r.log.EndOffsetForEpoch(q.LastFetchedEpoch)
-	outOfRange := &partition.OffsetOutOfRange{Requested: q.Offset, LogStartOffset: logStartOffset, UpTo: r.log.LogEndOffset()}
+	epoch, endOffset := r.log().EndOffsetForEpoch(q.LastFetchedEpoch)
+	outOfRange := &partition.OffsetOutOfRange{Requested: q.Offset, LogStartOffset: logStartOffset, UpTo: r.log().LogEndOffset()}
 	switch {
 	case epoch == record.NoLeaderEpoch || endOffset == record.NoOffset:
 		return nil, outOfRange
@@ -136,7 +136,7 @@ func (r *Replica) diverging(q partition.ReadQuery, logStartOffset int64) (*parti
 
 // AbortedTransactions lists the aborted transactions that touch the offsets from (inclusive) to upTo (exclusive).
 func (r *Replica) AbortedTransactions(from, upTo int64) ([]partlog.AbortedTransaction, error) {
-	aborted, err := r.log.AbortedTransactions(from, upTo)
+	aborted, err := r.log().AbortedTransactions(from, upTo)
 	if err != nil {
 		return nil, r.check(err)
 	}
@@ -152,7 +152,7 @@ func (r *Replica) ListOffset(timestampMs int64, isolation partition.Isolation, l
 		return nothingFound, err
 	}
 	highWatermark := r.highWatermark.Load()
-	upTo := r.end(isolation, highWatermark, r.log.LastStableOffset(highWatermark))
+	upTo := r.end(isolation, highWatermark, r.log().LastStableOffset(highWatermark))
 	// A new leader does not know what is committed until the high watermark has reached the start of its epoch.
 	var unknown error
 	if isolation != partition.ReadLogEnd && highWatermark < now.epochStartOffset {
@@ -165,16 +165,16 @@ func (r *Replica) ListOffset(timestampMs int64, isolation partition.Isolation, l
 		}
 		return partition.TimestampOffset{Offset: upTo, TimestampMs: record.NoTimestamp, LeaderEpoch: now.leaderEpoch}, nil
 	case earliestTimestamp, earliestLocalTimestamp:
-		start := r.log.LogStartOffset()
-		return partition.TimestampOffset{Offset: start, TimestampMs: record.NoTimestamp, LeaderEpoch: r.log.EpochForOffset(start)}, nil
+		start := r.log().LogStartOffset()
+		return partition.TimestampOffset{Offset: start, TimestampMs: record.NoTimestamp, LeaderEpoch: r.log().EpochForOffset(start)}, nil
 	}
 	var found partlog.TimestampOffset
 	var ok bool
 	switch {
 	case timestampMs == maxTimestamp:
-		found, ok, err = r.log.OffsetOfMaxTimestamp(upTo)
+		found, ok, err = r.log().OffsetOfMaxTimestamp(upTo)
 	case timestampMs >= 0:
-		found, ok, err = r.log.OffsetForTimestamp(timestampMs, upTo)
+		found, ok, err = r.log().OffsetForTimestamp(timestampMs, upTo)
 	default:
 		return nothingFound, nil
 	}
@@ -193,7 +193,7 @@ func (r *Replica) EndOffsetForEpoch(leaderEpoch, epoch record.LeaderEpoch) (part
 	if _, err := r.leading(leaderEpoch); err != nil {
 		return partition.EpochEnd{LeaderEpoch: record.NoLeaderEpoch, EndOffset: record.NoOffset}, err
 	}
-	found, endOffset := r.log.EndOffsetForEpoch(epoch)
+	found, endOffset := r.log().EndOffsetForEpoch(epoch)
 	return partition.EpochEnd{LeaderEpoch: found, EndOffset: endOffset}, nil
 }
 
@@ -225,9 +225,9 @@ func (r *Replica) deleteRecords(offset int64) (lowWatermark, wanted int64, err e
 		offset = highWatermark
 	}
 	if offset < 0 || offset > highWatermark {
-		return 0, 0, &partition.OffsetOutOfRange{Requested: offset, LogStartOffset: r.log.LogStartOffset(), UpTo: highWatermark}
+		return 0, 0, &partition.OffsetOutOfRange{Requested: offset, LogStartOffset: r.log().LogStartOffset(), UpTo: highWatermark}
 	}
-	if err := r.log.AdvanceLogStartOffset(offset); err != nil {
+	if err := r.log().AdvanceLogStartOffset(offset); err != nil {
 		return 0, 0, err
 	}
 	return r.lowWatermarkLocked(), offset, nil
@@ -244,5 +244,5 @@ func (r *Replica) LowWatermark() (int64, error) {
 }
 
 func (r *Replica) lowWatermarkLocked() int64 {
-	return r.writer.state.LowWatermark(r.log.LogStartOffset(), r.set.alive)
+	return r.writer.state.LowWatermark(r.log().LogStartOffset(), r.set.alive)
 }

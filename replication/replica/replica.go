@@ -23,15 +23,16 @@ type Replica struct {
 	topicID uuid.UUID
 	index   int32
 	dir     *directory
-	log     *partlog.Log
 
+	current       atomic.Pointer[partlog.Log] // the log; another one after it had to be reopened
 	config        atomic.Pointer[TopicConfig]
 	role          atomic.Pointer[role]
 	highWatermark atomic.Int64 // copy of the state's, for readers
 
 	writer struct {
 		sync.Mutex
-		state *partition.State
+		state      *partition.State
+		reopenedMs int64 // when the log was last reopened, or tried to
 	}
 	// flush lets writers whose records must be on the disk before they are acknowledged share one sync.
 	flush     sync.Mutex
@@ -45,6 +46,8 @@ type role struct {
 	epochStartOffset int64
 	gone             error // the replica is deleted or its storage offline: the error for whoever asks
 }
+
+func (r *Replica) log() *partlog.Log { return r.current.Load() }
 
 // Serial identifies the replica in this process; a topic that is deleted and created again has another.
 func (r *Replica) Serial() uint64 { return r.serial }
@@ -71,16 +74,16 @@ func (r *Replica) Gone() error { return r.role.Load().gone }
 func (r *Replica) HighWatermark() int64 { return r.highWatermark.Load() }
 
 // LastStableOffset is the end of what read_committed readers see, exclusive.
-func (r *Replica) LastStableOffset() int64 { return r.log.LastStableOffset(r.highWatermark.Load()) }
+func (r *Replica) LastStableOffset() int64 { return r.log().LastStableOffset(r.highWatermark.Load()) }
 
 // LogStartOffset is the first offset of the log, inclusive.
-func (r *Replica) LogStartOffset() int64 { return r.log.LogStartOffset() }
+func (r *Replica) LogStartOffset() int64 { return r.log().LogStartOffset() }
 
 // LogEndOffset is the offset of the next record, exclusive end of the log.
-func (r *Replica) LogEndOffset() int64 { return r.log.LogEndOffset() }
+func (r *Replica) LogEndOffset() int64 { return r.log().LogEndOffset() }
 
 // SizeBytes is the size of the log on the disk.
-func (r *Replica) SizeBytes() int64 { return r.log.SizeBytes() }
+func (r *Replica) SizeBytes() int64 { return r.log().SizeBytes() }
 
 // Append appends one validated batch as the leader. It returns once the batch is in the log (and flushed, where the topic says so before
 // the acknowledgement); whether it is committed shows in the result's high watermark. b is patched in place and free again on return.
@@ -112,7 +115,10 @@ func (r *Replica) append(b record.Batch, q partition.AppendQuery, origin partlog
 		return partition.AppendResult{}, err
 	}
 	epoch := state.Registration().LeaderEpoch
-	info, err := r.log.AppendAsLeader(b, epoch, origin, nowMs)
+	info, err := r.log().AppendAsLeader(b, epoch, origin, nowMs)
+	if err != nil && r.reopenedLocked(err, nowMs) {
+		info, err = r.log().AppendAsLeader(b, epoch, origin, nowMs)
+	}
 	if err != nil {
 		return partition.AppendResult{}, err
 	}
@@ -152,13 +158,13 @@ func flushesFirst(c *TopicConfig) bool { return c.Log.FlushMessages <= 1 }
 func (r *Replica) flushTo(endOffset int64) error {
 	r.flush.Lock()
 	defer r.flush.Unlock()
-	if r.log.RecoveryPoint() >= endOffset {
+	if r.log().RecoveryPoint() >= endOffset {
 		return nil
 	}
 	if err := r.dir.dir.SyncCreated(); err != nil {
 		return &partlog.Fault{Op: "flush", Path: r.dir.Path(), Err: err}
 	}
-	return r.log.Flush()
+	return r.log().Flush()
 }
 
 func (r *Replica) advance(config *TopicConfig, nowMs int64) {
@@ -169,9 +175,9 @@ func (r *Replica) advance(config *TopicConfig, nowMs int64) {
 
 // advanceLocked lets the high watermark follow the log end; where records must be flushed first, the end of what is flushed.
 func (r *Replica) advanceLocked(config *TopicConfig, nowMs int64) {
-	end := r.log.LogEndOffset()
+	end := r.log().LogEndOffset()
 	if flushesFirst(config) {
-		end = r.log.RecoveryPoint()
+		end = r.log().RecoveryPoint()
 	}
 	if r.writer.state.AdvanceHighWatermark(end, config.MinInSyncReplicas, nowMs, r.set.lagTimeMaxMs.Load()) {
 		r.highWatermark.Store(r.writer.state.HighWatermark())
@@ -192,7 +198,7 @@ func (r *Replica) ActiveProducers(nowMs int64) ([]producer.State, error) {
 	if err := r.Gone(); err != nil {
 		return nil, err
 	}
-	return r.log.ActiveProducers(nowMs), nil
+	return r.log().ActiveProducers(nowMs), nil
 }
 
 // check looks at an error of the log before it is handed on: a fault takes the log directory offline, and what came from a replica that is

@@ -67,7 +67,6 @@ type Set struct {
 	lagTimeMaxMs atomic.Int64
 	started      bool // the first delta has been applied
 
-	deletions     deletions
 	checkpointing sync.Mutex // one job at a time writes checkpoints
 
 	table struct {
