@@ -310,6 +310,14 @@ func (b *Broker) Address() string {
 	return ""
 }
 
+// AdminAddress is where metrics and health are served, HOST:PORT; empty when nowhere.
+func (b *Broker) AdminAddress() string {
+	if b.admin == nil {
+		return ""
+	}
+	return b.admin.Addr().String()
+}
+
 // advertised are the listeners that clients are told of, with the ports that were bound where the configuration leaves them to the system.
 func (b *Broker) advertised() []config.Listener {
 	var listeners []config.Listener
@@ -345,8 +353,8 @@ func (b *Broker) announce(took time.Duration) {
 		data = "memory"
 	}
 	fields := []zap.Field{zap.String("address", b.Address()), zap.String("data", data), zap.String("durability", b.settings.durability(b.config.Ephemeral))}
-	if b.admin != nil {
-		fields = append(fields, zap.String("admin", "http://"+b.admin.Addr().String()))
+	if address := b.AdminAddress(); address != "" {
+		fields = append(fields, zap.String("admin", "http://"+address))
 	}
 	b.log.Info("ready", append(fields, zap.String("version", b.config.Version), zap.Duration("after", took.Round(time.Millisecond)))...)
 }
