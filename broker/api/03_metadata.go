@@ -109,18 +109,35 @@ func (h *Handlers) createMissing(c *Context, names []string) {
 	}
 	response, err := h.do(c, h.Config().RequestTimeoutMs, metadata.CreateTopics(request))
 	if err != nil {
-		h.Log.Warn("topics were not created automatically", zap.Strings("topics", names), zap.Error(err))
+		h.Log.Warn("topics were not created automatically", zap.Strings("topics", firstNames(names)), zap.Int("count", len(names)), zap.Error(err))
 		return
 	}
-	for _, t := range response.(*kmsg.CreateTopicsResponse).Topics {
-		if t.ErrorCode == 0 {
-			h.Log.Info("topic created automatically", zap.String("topic", t.Topic), zap.String("client", c.ClientID))
-		} else if t.ErrorCode != kerr.TopicAlreadyExists.Code {
-			h.Log.Warn("topic was not created automatically", zap.String("topic", t.Topic),
-				zap.Error(kerr.ErrorForCode(t.ErrorCode)), zap.Stringp("reason", t.ErrorMessage))
+	var created, failed []string
+	var first *kmsg.CreateTopicsResponseTopic
+	topics := response.(*kmsg.CreateTopicsResponse).Topics
+	for i := range topics {
+		switch t := &topics[i]; t.ErrorCode {
+		case 0:
+			created = append(created, t.Topic)
+		case kerr.TopicAlreadyExists.Code: // by another client, at the same moment
+		default:
+			if failed = append(failed, t.Topic); first == nil {
+				first = t
+			}
 		}
 	}
+	// One line for a request, however many topics it names.
+	if created != nil {
+		h.Log.Info("topics created automatically", zap.Strings("topics", firstNames(created)), zap.Int("count", len(created)), zap.String("client", c.ClientID))
+	}
+	if first != nil {
+		h.Log.Warn("topics were not created automatically", zap.Strings("topics", firstNames(failed)), zap.Int("count", len(failed)), zap.String("client", c.ClientID),
+			zap.NamedError("first", kerr.ErrorForCode(first.ErrorCode)), zap.Stringp("reason", first.ErrorMessage))
+	}
 }
+
+// firstNames are as many names as fit a line of the log.
+func firstNames(names []string) []string { return names[:min(len(names), 10)] }
 
 func (h *Handlers) metadataResponse(c *Context, request *kmsg.MetadataRequest) *kmsg.MetadataResponse {
 	m := metadataAnswer{clusterView: h.clusterView(c), version: request.Version}

@@ -3,7 +3,9 @@ package config
 import (
 	"bytes"
 	"errors"
+	"flag"
 	"maps"
+	"os"
 	"strings"
 	"testing"
 
@@ -365,11 +367,26 @@ func metrics(v Validator, name string) func(map[string]string) error {
 	return func(configs map[string]string) error { return v.ValidateClientMetricsConfigs(name, configs) }
 }
 
-// The page for people names every row.
-func TestWriteMarkdown(t *testing.T) {
+var update = flag.Bool("update", false, "write docs/CONFIG.md anew")
+
+// docs/CONFIG.md is what the table generates.
+func TestWriteMarkdown_PageIsFresh(t *testing.T) {
+	const name = "../../docs/CONFIG.md"
 	var page bytes.Buffer
 	if err := WriteMarkdown(&page); err != nil {
 		t.Fatal(err)
+	}
+	if *update {
+		if err := os.WriteFile(name, page.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	committed, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(committed, page.Bytes()) {
+		t.Error("docs/CONFIG.md is not what the table generates; run make docs")
 	}
 	for _, table := range []*table{brokerTable, topicTable, groupTable, clientMetricsTable} {
 		for _, row := range table.rows {
