@@ -32,7 +32,7 @@ type Cache struct {
 	fs      vfs.FS
 	dir     string
 	entries atomic.Pointer[[]Entry] // both fields strictly ascending; replaced, never modified
-	dirty   bool                    // the file is behind
+	saved   []Entry                 // what the file has
 }
 
 // Open reads the file, if there is one.
@@ -63,7 +63,7 @@ func Open(fs vfs.FS, dir string) (*Cache, error) {
 	for _, e := range entries {
 		c.assign(e)
 	}
-	c.dirty = false
+	c.saved = c.Entries()
 	return c, nil
 }
 
@@ -80,10 +80,7 @@ func (c *Cache) Entries() []Entry {
 	return nil
 }
 
-func (c *Cache) set(entries []Entry) {
-	c.entries.Store(&entries)
-	c.dirty = true
-}
+func (c *Cache) set(entries []Entry) { c.entries.Store(&entries) }
 
 // Latest is the last entry.
 func (c *Cache) Latest() (Entry, bool) {
@@ -163,7 +160,7 @@ func (c *Cache) TruncateFromEnd(endOffset int64) error {
 		return nil
 	}
 	c.set(slices.Clone(entries[:keep]))
-	return c.Save()
+	return c.Save(endOffset)
 }
 
 // TruncateFromStart removes the epochs that ended before startOffset and lets the one that was current there begin at it. It is not urgent to
@@ -182,28 +179,29 @@ func (c *Cache) TruncateFromStart(startOffset int64) {
 	c.set(entries)
 }
 
-// Clear removes all entries.
+// Clear removes all entries, from the file too.
 func (c *Cache) Clear() error {
-	if len(c.Entries()) == 0 && !c.dirty {
-		return nil
-	}
 	c.set(nil)
-	return c.Save()
+	return c.Save(0)
 }
 
-// Save writes the file, durably, if it is behind.
-func (c *Cache) Save() error {
-	if !c.dirty {
+// Save makes the entries durable that begin before logEndOffset, if the file does not have them yet. One that begins there, of a leader
+// that has not appended anything, would not be believed when the log is opened, so that a log without records needs no file.
+func (c *Cache) Save(logEndOffset int64) error {
+	entries := c.Entries()
+	for len(entries) > 0 && entries[len(entries)-1].StartOffset >= logEndOffset {
+		entries = entries[:len(entries)-1]
+	}
+	if slices.Equal(entries, c.saved) {
 		return nil
 	}
-	entries := c.Entries()
 	err := checkpoint.WriteEntries(c.fs, c.path(), len(entries), func(dst []byte, i int) []byte {
 		dst = strconv.AppendInt(dst, int64(entries[i].Epoch), 10)
 		dst = append(dst, ' ')
 		return strconv.AppendInt(dst, entries[i].StartOffset, 10)
 	})
 	if err == nil {
-		c.dirty = false
+		c.saved = entries
 	}
 	return err
 }

@@ -97,7 +97,7 @@ func TestTruncate(t *testing.T) {
 			for _, e := range []Entry{{2, 11}, {5, 20}, {9, 50}} {
 				c.Assign(e.Epoch, e.StartOffset)
 			}
-			if err := c.Save(); err != nil {
+			if err := c.Save(1000); err != nil {
 				t.Fatal(err)
 			}
 			if side == 0 {
@@ -126,21 +126,21 @@ func TestSave(t *testing.T) {
 	}
 	fs := errorfs.Wrap(mem, nil)
 	c := New(fs, "/t")
-	if err := c.Save(); err != nil || fs.Count() != 0 {
+	if err := c.Save(1000); err != nil || fs.Count() != 0 {
 		t.Errorf("%d operations for an empty list, %v", fs.Count(), err)
 	}
 	c.Assign(0, 0)
 	c.Assign(3, 120)
 	fs.SetInject(errorfs.FailFrom(1, os.ErrPermission))
-	if err := c.Save(); err == nil {
+	if err := c.Save(1000); err == nil {
 		t.Error("saved in spite of errors")
 	}
 	fs.SetInject(nil)
-	if err := c.Save(); err != nil {
+	if err := c.Save(1000); err != nil {
 		t.Fatal(err)
 	}
 	count := fs.Count()
-	if err := c.Save(); err != nil || fs.Count() != count {
+	if err := c.Save(1000); err != nil || fs.Count() != count {
 		t.Errorf("saved twice, %v", err)
 	}
 	f, err := mem.Open("/t/" + FileName)
@@ -152,9 +152,14 @@ func TestSave(t *testing.T) {
 	if want := "0\n2\n0 0\n3 120\n"; string(b[:n]) != want {
 		t.Errorf("%q, want %q", b[:n], want)
 	}
-	again, err := Open(mem, "/t")
+	again, err := Open(fs, "/t")
+	count = fs.Count()
 	if err != nil || !slices.Equal(again.Entries(), c.Entries()) {
 		t.Errorf("%v %v", again, err)
+	}
+	again.Assign(7, 200)
+	if err := again.Save(200); err != nil || fs.Count() != count {
+		t.Errorf("saved an epoch without records, %v", err)
 	}
 	if err := again.Clear(); err != nil || len(again.Entries()) != 0 {
 		t.Error(again, err)

@@ -37,7 +37,7 @@ func (l *Log) flushTo(offset int64) error {
 	err := l.writable()
 	var f flush
 	if err == nil {
-		if err = l.epochs.Save(); err != nil {
+		if err = l.epochs.Save(l.end.Load()); err != nil {
 			err = l.failed("flush", err)
 		}
 		f = l.collect(offset)

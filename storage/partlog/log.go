@@ -305,7 +305,7 @@ func (l *Log) finish() error {
 		return err
 	}
 	l.flushed(end)
-	return l.epochs.Save()
+	return l.epochs.Save(l.end.Load())
 }
 
 // Discard closes all files and writes nothing, as the partition has been deleted. Readers that have a Slice keep it.

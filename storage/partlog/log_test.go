@@ -91,7 +91,8 @@ func TestOpen_EmptyLog_IsCheap(t *testing.T) {
 		t.Errorf("%d files open", n)
 	}
 	for i, l := range logs {
-		if err := l.Close(); err != nil {
+		l.AssignEpochStart(3, 0)
+		if err := errors.Join(l.Flush(), l.Close()); err != nil {
 			t.Fatal(err)
 		}
 		if names, err := fs.ReadDir(fmt.Sprintf("/t-%d", i)); err != nil || len(names) > 0 {
