@@ -112,6 +112,9 @@ func (b *Broker) open(ctx context.Context) error {
 	b.metrics = metrics.New(metrics.Build{Version: b.config.Version})
 	b.server = server.New(server.Options{Dispatcher: handlers, Listeners: listeners, Limits: serverLimits(b.started), Log: b.log, Observer: b.metrics})
 	if err := b.server.Listen(); err != nil {
+		if errors.As(err, new(*server.AddressInUse)) {
+			return fmt.Errorf("%w: stop that one, or choose another address by --listen HOST:PORT or the setting listeners", err)
+		}
 		return err
 	}
 	b.closers = append(b.closers, func() error {

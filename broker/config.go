@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -28,6 +29,8 @@ type Config struct {
 
 	// DataDir replaces log.dirs when it is not empty.
 	DataDir string
+	// DefaultDataDir is the dev profile's log.dirs: it holds where nothing else names a directory.
+	DefaultDataDir string
 	// Ephemeral keeps everything in memory. Nothing is read from or written to a disk.
 	Ephemeral bool
 	// Listen, HOST:PORT, replaces the listeners for clients by one for plaintext. Port 0 takes a free one.
@@ -49,10 +52,18 @@ func (c Config) load() (*config.Broker, error) {
 	}
 	if c.Dev {
 		sources.Profile = config.DevProfile()
+		if c.DefaultDataDir != "" {
+			sources.Profile["log.dirs"] = c.DefaultDataDir
+		}
+	}
+	if dir := cmp.Or(c.DataDir, c.DefaultDataDir); strings.Contains(dir, ",") {
+		return nil, fmt.Errorf("the data directory %s has a comma in its name, which separates directories in log.dirs: choose another", dir)
 	}
 	if c.DataDir != "" {
-		if strings.Contains(c.DataDir, ",") {
-			return nil, fmt.Errorf("the data directory %s has a comma in its name, which separates directories in log.dirs: choose another", c.DataDir)
+		for _, key := range []string{"log.dirs", "log.dir"} {
+			if _, given := sources.Overrides[key]; given {
+				return nil, fmt.Errorf("both a data directory and %s are given: leave one of them out", key)
+			}
 		}
 		sources.Overrides["log.dirs"] = c.DataDir
 	}

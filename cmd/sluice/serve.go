@@ -151,8 +151,8 @@ func (f serveFlags) brokerConfig(log *zap.Logger) (broker.Config, error) {
 			return c, fmt.Errorf("%s: %w", f.config, err)
 		}
 	}
-	if c.Dev && c.DataDir == "" && !f.ephemeral {
-		c.DataDir = defaultDataDir()
+	if c.Dev && !f.ephemeral {
+		c.DefaultDataDir = defaultDataDir()
 	}
 	return c, nil
 }
