@@ -24,11 +24,12 @@ import (
 type Process struct {
 	// Address is the bootstrap address, HOST:PORT, and Admin that of the admin server.
 	Address, Admin string
-	// DataDir is where the broker keeps its log directories.
+	// DataDir is where the broker keeps its log directories; empty when it keeps none.
 	DataDir string
+	// Args is the command line after "sluice serve", Env what is added to the environment.
+	Args, Env []string
 
 	t    testing.TB
-	args []string
 	cmd  *exec.Cmd
 	out  *tail
 	done chan struct{}
@@ -51,44 +52,54 @@ func Binary(t testing.TB) string {
 	return ""
 }
 
-// Start runs `sluice serve` on free loopback ports with an empty data directory, waits until it is ready, and stops it when the test ends.
-// args are added to the command line; with listeners among them they alone say where it listens.
-func Start(t testing.TB, args ...string) *Process {
+// New prepares a broker on free loopback ports with an empty data directory. The test may change its command line, then Launch and WaitReady
+// start it; it is stopped when the test ends. args are added to the command line; with listeners among them they alone say where it listens.
+func New(t testing.TB, args ...string) *Process {
 	t.Helper()
-	p := &Process{t: t, Address: FreeAddress(t), Admin: FreeAddress(t), DataDir: filepath.Join(t.TempDir(), "data"), args: args}
-	p.Launch()
-	p.WaitReady()
+	p := &Process{t: t, Address: FreeAddress(t), Admin: FreeAddress(t), DataDir: filepath.Join(t.TempDir(), "data")}
+	p.Args = append(p.listenArgs(args), append([]string{"--data", p.DataDir}, args...)...)
 	t.Cleanup(func() {
 		if p.Running() {
 			p.Stop()
 		}
-		if t.Failed() {
+		if t.Failed() && p.out != nil {
 			t.Logf("the broker's last output:\n%s", p.out)
 		}
 	})
 	return p
 }
 
-// StartShared is Start for a broker that outlives the test that started it. Whoever asks for it kills it at the end.
-func StartShared(t testing.TB, args ...string) *Process {
+// Start is New, Launch, WaitReady.
+func Start(t testing.TB, args ...string) *Process {
 	t.Helper()
-	p := &Process{t: t, Address: FreeAddress(t), Admin: FreeAddress(t), args: append(args, "--ephemeral")}
+	p := New(t, args...)
 	p.Launch()
 	p.WaitReady()
 	return p
 }
 
-// Launch starts the process without waiting for it to be ready. The test needs it only after Kill or Stop.
+// StartShared is Start for a broker in memory that outlives the test that started it. Whoever asks for it kills it at the end.
+func StartShared(t testing.TB, args ...string) *Process {
+	t.Helper()
+	p := &Process{t: t, Address: FreeAddress(t), Admin: FreeAddress(t)}
+	p.Args = append(p.listenArgs(args), append([]string{"--ephemeral"}, args...)...)
+	p.Launch()
+	p.WaitReady()
+	return p
+}
+
+func (p *Process) listenArgs(args []string) []string {
+	if strings.Contains(strings.Join(args, " "), "listeners=") {
+		return []string{"--admin", p.Admin}
+	}
+	return []string{"--admin", p.Admin, "--listen", p.Address}
+}
+
+// Launch starts the process without waiting for it to be ready.
 func (p *Process) Launch() {
 	p.t.Helper()
-	args := append([]string{"serve", "--admin", p.Admin}, p.args...)
-	if !strings.Contains(strings.Join(p.args, " "), "listeners=") {
-		args = append(args, "--listen", p.Address)
-	}
-	if p.DataDir != "" {
-		args = append(args, "--data", p.DataDir)
-	}
-	p.cmd = exec.Command(Binary(p.t), args...)
+	p.cmd = exec.Command(Binary(p.t), append([]string{"serve"}, p.Args...)...)
+	p.cmd.Env = append(os.Environ(), p.Env...)
 	p.out = &tail{limit: 64 << 10}
 	p.cmd.Stdout, p.cmd.Stderr = p.out, p.out
 	if err := p.cmd.Start(); err != nil {
@@ -156,8 +167,30 @@ func (p *Process) Restart() {
 	p.WaitReady()
 }
 
+// Signal sends the process a signal.
+func (p *Process) Signal(s os.Signal) {
+	p.t.Helper()
+	if err := p.cmd.Process.Signal(s); err != nil {
+		p.t.Fatalf("%v: %v", s, err)
+	}
+}
+
+// WaitEnd waits until the process ends by itself and returns its exit code, or fails the test after the limit.
+func (p *Process) WaitEnd(limit time.Duration) int {
+	p.t.Helper()
+	select {
+	case <-p.done:
+	case <-time.After(limit):
+		p.t.Fatalf("the broker was still there after %v\n%s", limit, p.out)
+	}
+	return p.cmd.ProcessState.ExitCode()
+}
+
 // Running says whether the process is there.
 func (p *Process) Running() bool {
+	if p.done == nil {
+		return false
+	}
 	select {
 	case <-p.done:
 		return false
@@ -168,6 +201,21 @@ func (p *Process) Running() bool {
 
 // Output is the last of what the process printed.
 func (p *Process) Output() string { return p.out.String() }
+
+// Run runs the program with arguments to its end, and returns what it printed and its exit code. It fails the test if that takes a minute.
+func Run(t testing.TB, env []string, args ...string) (output string, code int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, Binary(t), args...)
+	cmd.Env = append(os.Environ(), env...)
+	out, err := cmd.CombinedOutput()
+	var exited *exec.ExitError
+	if err != nil && !errors.As(err, &exited) || ctx.Err() != nil {
+		t.Fatalf("sluice %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return string(out), cmd.ProcessState.ExitCode()
+}
 
 // PID is the process's id.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
