@@ -35,14 +35,12 @@ func (l *Log) AppendMarker(b record.Batch, epoch record.LeaderEpoch, transaction
 func (l *Log) appendAsLeader(b record.Batch, epoch record.LeaderEpoch, o Origin, transactionVersion int16, nowMs int64) (AppendInfo, error) {
 	l.mu.Lock()
 	info, err := l.appendBatch(b, epoch, o, transactionVersion, nowMs)
-	if err == nil {
-		l.prepareRoll()
-	}
+	prepare := err == nil && l.wantsPreparing()
 	l.mu.Unlock()
 	if err != nil {
 		return info, err
 	}
-	return info, l.afterAppend(info.Rolled)
+	return info, l.afterAppend(info.Rolled, prepare)
 }
 
 // appendBatch is AppendAsLeader under the lock, and without flushing.
@@ -110,8 +108,11 @@ func (l *Log) appended(end int64) {
 	}
 }
 
-// afterAppend flushes as the config wants it, without the lock.
-func (l *Log) afterAppend(rolled bool) error {
+// afterAppend flushes as the config wants it, and prepares the next segment, without the lock.
+func (l *Log) afterAppend(rolled, prepare bool) error {
+	if prepare {
+		l.background(l.prepareRoll)
+	}
 	if rolled {
 		if err := l.flushRolled(); err != nil {
 			return err
@@ -136,14 +137,12 @@ type run struct {
 func (l *Log) AppendAsFollower(batches []byte, nowMs int64) (AppendInfo, error) {
 	l.mu.Lock()
 	info, err := l.appendBatches(batches, nowMs)
-	if err == nil {
-		l.prepareRoll()
-	}
+	prepare := err == nil && l.wantsPreparing()
 	l.mu.Unlock()
 	if err != nil {
 		return info, err
 	}
-	return info, l.afterAppend(info.Rolled)
+	return info, l.afterAppend(info.Rolled, prepare)
 }
 
 func (l *Log) appendBatches(batches []byte, nowMs int64) (AppendInfo, error) {

@@ -66,29 +66,33 @@ func (l *Log) roll(base int64) (bool, error) {
 	return true, nil
 }
 
-// prepareRoll does away from the writer, when the active segment is half full, what rolling would have to wait for.
-func (l *Log) prepareRoll() {
+// wantsPreparing says, once the active segment is half full, that prepareRoll is due: it does away from the writer what rolling would have to wait for.
+func (l *Log) wantsPreparing() bool {
 	active := l.last()
 	if l.background == nil || l.preparing || !active.LogNameUnsynced() || active.Size() < int64(l.config.Load().SegmentBytes)/2 {
-		return
+		return false
 	}
 	l.preparing = true
-	l.background(func() {
-		l.flushing.Lock()
-		defer l.flushing.Unlock()
-		l.mu.Lock()
-		names, err := active.Names(), l.writable()
-		l.mu.Unlock()
-		if err == nil {
-			err = l.fs.SyncDir(l.dir)
-		}
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.preparing = false
-		if err == nil {
-			active.NamesSynced(names) // otherwise rolling does it, and meets the error
-		}
-	})
+	return true
+}
+
+// prepareRoll makes the name of the active segment's log durable.
+func (l *Log) prepareRoll() {
+	l.flushing.Lock()
+	defer l.flushing.Unlock()
+	l.mu.Lock()
+	active := l.last()
+	names, err := active.Names(), l.writable()
+	l.mu.Unlock()
+	if err == nil {
+		err = l.fs.SyncDir(l.dir)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.preparing = false
+	if err == nil {
+		active.NamesSynced(names) // otherwise rolling does it, and meets the error
+	}
 }
 
 func (l *Log) newSegment(base int64) *segment.Segment { return segment.New(l.segmentOptions(base)) }
