@@ -186,6 +186,7 @@ func (b *Broker) open(ctx context.Context) error {
 		Sessions:    fetchsession.New(b.started.MaxIncrementalFetchSessionCacheSlots, rand.Int32),
 		Listeners:   newAdvertiser(b.advertised()),
 		Groups:      b.groups,
+		LogLevels:   newLogLevels(b.config.LogLevel),
 	})
 	b.closers = append(b.closers, func() error {
 		waiting.Close()

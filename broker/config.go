@@ -42,6 +42,8 @@ type Config struct {
 	Version string
 	// Log gets few lines at info level, and no payloads. May be nil.
 	Log *zap.Logger
+	// LogLevel, when it is what Log obeys, can be seen and set by clients as the logger "root" of the resource BROKER_LOGGER. May be nil.
+	LogLevel *zap.AtomicLevel
 }
 
 // load merges the sources and checks them. Warnings go to the log.

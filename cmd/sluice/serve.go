@@ -71,7 +71,7 @@ the environment over the file, and the file over the profile.`,
 }
 
 func serve(ctx context.Context, f serveFlags) error {
-	log, err := newLogger(f.logLevel, f.logFormat)
+	log, level, err := newLogger(f.logLevel, f.logFormat)
 	if err != nil {
 		return err
 	}
@@ -80,6 +80,7 @@ func serve(ctx context.Context, f serveFlags) error {
 	if err != nil {
 		return err
 	}
+	c.LogLevel = &level
 
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
@@ -178,10 +179,10 @@ func defaultDataDir() string {
 	return filepath.Join(home, ".local", "share", "sluice")
 }
 
-func newLogger(level, format string) (*zap.Logger, error) {
-	at, err := zapcore.ParseLevel(level)
+func newLogger(level, format string) (*zap.Logger, zap.AtomicLevel, error) {
+	at, err := zap.ParseAtomicLevel(level)
 	if err != nil {
-		return nil, fmt.Errorf("--log-level %s: want debug, info, warn or error", level)
+		return nil, at, fmt.Errorf("--log-level %s: want debug, info, warn or error", level)
 	}
 	encoding := zap.NewProductionEncoderConfig()
 	encoding.TimeKey, encoding.EncodeTime = "time", zapcore.ISO8601TimeEncoder
@@ -195,7 +196,7 @@ func newLogger(level, format string) (*zap.Logger, error) {
 		encoding.ConsoleSeparator = "  "
 		encoder = zapcore.NewConsoleEncoder(encoding)
 	default:
-		return nil, fmt.Errorf("--log-format %s: want console or json", format)
+		return nil, at, fmt.Errorf("--log-format %s: want console or json", format)
 	}
-	return zap.New(zapcore.NewCore(encoder, zapcore.Lock(os.Stderr), at)), nil
+	return zap.New(zapcore.NewCore(encoder, zapcore.Lock(os.Stderr), at)), at, nil
 }
