@@ -108,12 +108,12 @@ func TestRun_RetainsAndForgetsProducers(t *testing.T) {
 			t.Fatal("the producer is not known")
 		}
 		w.nowMs += 10_000
-		before := w.changed[r.Serial()]
+		before := w.changed.of(r)
 		w.set.retain()
 		if r.LogStartOffset() != 1 || r.LogEndOffset() != 1 || r.HighWatermark() != 1 || producers() != 1 {
 			t.Errorf("after retention: start %d, end %d, high watermark %d, %d producers", r.LogStartOffset(), r.LogEndOffset(), r.HighWatermark(), producers())
 		}
-		if w.changed[r.Serial()] == before {
+		if w.changed.of(r) == before {
 			t.Error("nobody was told that the log starts later")
 		}
 		w.nowMs += 90_000_000

@@ -17,7 +17,7 @@ func TestAppend_CommitsAtOnceWithoutOtherReplicas(t *testing.T) {
 	r := w.get("t", 1)
 	var committed []int64
 	stop := r.OnCommit(func(highWatermark int64) { committed = append(committed, highWatermark) })
-	before := w.changed[r.Serial()]
+	before := w.changed.of(r)
 	result := w.append(r, "a", "b")
 	if result.BaseOffset != 0 || result.LastOffset != 1 || result.HighWatermark != 2 || result.LogStartOffset != 0 || result.Duplicate {
 		t.Errorf("first append: %+v", result)
@@ -30,7 +30,7 @@ func TestAppend_CommitsAtOnceWithoutOtherReplicas(t *testing.T) {
 	if !slices.Equal(committed, []int64{2, 3}) {
 		t.Errorf("told commits at %v, want 2 and 3", committed)
 	}
-	if got := w.changed[r.Serial()] - before; got != 3 {
+	if got := w.changed.of(r) - before; got != 3 {
 		t.Errorf("%d changes told for 3 appends", got)
 	}
 	if got := w.read(r, 1); !slices.Equal(got, []string{"b", "c", "d"}) {

@@ -48,7 +48,7 @@ func TestApply_CreateDeleteCreateAgain(t *testing.T) {
 		_, err := w.set.Get("t", index)
 		wantErr[*partition.Unknown](t, err)
 	}
-	before := w.changed[old.Serial()]
+	before := w.changed.of(old)
 	w.apply(&logrecord.RemoveTopicRecord{TopicID: topicID(1)})
 	_, err := w.set.Get("t", 1)
 	wantErr[*partition.Unknown](t, err)
@@ -58,7 +58,7 @@ func TestApply_CreateDeleteCreateAgain(t *testing.T) {
 	wantErr[*partition.Unknown](t, err)
 	_, err = old.Append(batch(t, "late"), anyone, record.Client, w.nowMs)
 	wantErr[*partition.Unknown](t, err)
-	if w.changed[old.Serial()] == before {
+	if w.changed.of(old) == before {
 		t.Error("nobody was told that the replica is gone")
 	}
 	w.apply(topicRecords("t", topicID(2), 1)...)

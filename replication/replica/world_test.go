@@ -3,6 +3,8 @@ package replica
 import (
 	"errors"
 	"fmt"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"go.uber.org/zap"
@@ -26,8 +28,24 @@ type world struct {
 	set     *Set
 	nowMs   int64
 	configs map[string]*TopicConfig
-	changed map[uint64]int
+	changed changeCounts
 	failed  []string
+}
+
+// changeCounts counts by serial what the set has told of; closing tells from several goroutines.
+type changeCounts struct{ sync.Map }
+
+func (c *changeCounts) count(serial uint64) {
+	n, _ := c.LoadOrStore(serial, new(atomic.Int64))
+	n.(*atomic.Int64).Add(1)
+}
+
+func (c *changeCounts) of(r *Replica) int64 {
+	n, ok := c.Load(r.Serial())
+	if !ok {
+		return 0
+	}
+	return n.(*atomic.Int64).Load()
 }
 
 const self = metadata.BrokerID(1)
@@ -59,7 +77,7 @@ func (w *world) start() {
 		}
 		opened = append(opened, d)
 	}
-	w.changed = map[uint64]int{}
+	w.changed.Clear()
 	w.set = NewSet(Options{
 		NodeID: self, FS: w.fs, Dirs: opened, Log: zap.NewNop(),
 		NowMs: func() int64 { return w.nowMs },
@@ -67,7 +85,7 @@ func (w *world) start() {
 			return &BrokerConfig{RecoveryThreads: 2, ReplicaLagTimeMaxMs: 30_000, ProducerIDExpirationMs: 86_400_000}
 		},
 		Topic:   w.config,
-		Changed: func(serial uint64) { w.changed[serial]++ },
+		Changed: w.changed.count,
 		Failed: func(dir string, err error, online int) {
 			w.failed = append(w.failed, fmt.Sprintf("%s: %d left", dir, online))
 		},
