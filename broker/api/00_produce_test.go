@@ -271,7 +271,7 @@ func TestV10_IdleProducersAndDeletedRecords(t *testing.T) {
 		// (a) idle for longer than its state is kept
 		send(1, 0, 0, nil)
 		send(1, 0, 1, nil)
-		time.Sleep(11 * time.Second)
+		w.pass(11 * time.Second)
 		send(1, 0, 2, nil)
 		// (b) its records are deleted
 		send(2, 0, 0, nil)

@@ -138,6 +138,9 @@ func (w *partitionsWorld) restart() {
 	w.start()
 }
 
+// pass lets time pass: fake time.
+func (w *partitionsWorld) pass(d time.Duration) { time.Sleep(d) }
+
 func nowMs() int64 { return time.Now().UnixMilli() }
 
 func (w *partitionsWorld) topic(name string) *config.Topic {
