@@ -44,6 +44,7 @@ type Broker struct {
 	replicas     *replica.Set
 	groups       *groups
 	metrics      *metrics.Broker
+	handlers     *dispatcher
 	server       *server.Server
 	admin        *admin.Server
 
@@ -105,6 +106,7 @@ func (b *Broker) open(ctx context.Context) error {
 
 	// The addresses are taken before anything is recovered, so that a second broker finds out at once. Nobody is accepted yet.
 	handlers := &dispatcher{}
+	b.handlers = handlers
 	listeners, controllers := clientListeners(b.started)
 	for _, l := range controllers {
 		b.log.Warn("the controller listener is not opened: a quorum of one has no peers", zap.Stringer("listener", l))
@@ -270,7 +272,9 @@ func (b *Broker) Stop(ctx context.Context) error {
 	var err error
 	b.stopped.Do(func() {
 		b.ready.Store(false)
-		err = b.server.Shutdown(ctx)
+		b.server.Drain()
+		b.handlers.Stop()
+		err = errors.Join(b.groups.close(), b.server.Shutdown(ctx)) // members that wait for others learn that they must look for another coordinator
 		if b.Err() == nil {
 			err = errors.Join(err, b.registration.leave(ctx))
 		}

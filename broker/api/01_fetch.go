@@ -345,6 +345,9 @@ func (f *fetchCall) park() Reply {
 
 // Ready implements delayed.Operation.
 func (f *fetchCall) Ready(key delayed.Key) bool {
+	if key == delayed.AnyKey && f.handlers.stopping.Load() {
+		return true
+	}
 	total := int64(0)
 	for i := range f.watching {
 		w := &f.watching[i]

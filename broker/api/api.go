@@ -51,6 +51,7 @@ type Handlers struct {
 	table         index
 	responseBytes [kmsg.MaxKey + 1]atomic.Int32 // size of the last response by key: a good guess for the next
 	producerIDs   *producerIDs                  // 22_init_producer_id.go
+	stopping      atomic.Bool
 }
 
 // New makes the handlers of table.go over deps.
@@ -61,4 +62,11 @@ func New(deps Deps) *Handlers {
 	h := &Handlers{Deps: deps, table: indexRows(rows)}
 	h.producerIDs = &producerIDs{deps: &h.Deps}
 	return h
+}
+
+// Stop answers every Fetch that waits for data with what there is, and makes no further one wait. The broker stops: it finishes what is in
+// flight, and nobody shall have to wait for what will not come.
+func (h *Handlers) Stop() {
+	h.stopping.Store(true)
+	h.Waiting.Recheck()
 }

@@ -116,6 +116,15 @@ func (p *Purgatory) Changed(key Key) {
 	}
 }
 
+// Recheck asks every operation anew: something has changed that is no key's. An operation parked later is asked anyway.
+func (p *Purgatory) Recheck() {
+	for i := range p.shards {
+		for _, t := range p.shards[i].all() {
+			t.try(AnyKey)
+		}
+	}
+}
+
 // Len is the number of operations that wait.
 func (p *Purgatory) Len() int { return int(p.parked.Load()) }
 

@@ -84,6 +84,21 @@ func TestPark_SeesWhatChangedBefore(t *testing.T) {
 	expect(t, c, "satisfied")
 }
 
+func TestRecheck_AsksWhateverTheKeys(t *testing.T) {
+	p := New()
+	var value atomic.Int64
+	first, second := newCounter(1, &value), newCounter(2, &value)
+	p.Park(t.Context(), first, []Key{7, 8}, time.Hour)
+	p.Park(t.Context(), second, []Key{7, 9}, time.Hour)
+	value.Store(1)
+	p.Recheck()
+	expect(t, first, "satisfied")
+	expect(t, second, "waiting")
+	if p.Len() != 1 {
+		t.Errorf("%d operations wait", p.Len())
+	}
+}
+
 func TestPark_ExpiresAtItsTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := New()

@@ -208,15 +208,20 @@ func (s *Server) Serve() {
 	}
 }
 
-// Shutdown stops accepting and reading, waits until every request that was read is answered, and closes the connections. When ctx ends
-// first the remaining ones are cut off and its error is returned. It returns when no goroutine of the server is left.
-func (s *Server) Shutdown(ctx context.Context) error {
+// Drain stops accepting and reading. Each connection is closed once every request that was read from it is answered.
+func (s *Server) Drain() {
 	if s.draining.CompareAndSwap(false, true) {
 		close(s.stop)
 		s.closeListeners()
 		s.admission.limitsChanged() // wakes acceptors that wait for a slot
 		s.eachConn((*Conn).drain)
 	}
+}
+
+// Shutdown drains and waits until the connections are closed. When ctx ends first the remaining ones are cut off and its error is returned.
+// It returns when no goroutine of the server is left.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.Drain()
 	done := make(chan struct{})
 	go func() {
 		s.wait.Wait()

@@ -20,8 +20,9 @@ import (
 	"sluice/broker/config"
 )
 
-// stopTimeout bounds how long SIGTERM waits for what is in flight.
-const stopTimeout = 15 * time.Second
+// stopTimeout bounds how long SIGTERM waits for what is in flight. With what comes after it, it is below the ten seconds after which Docker
+// kills a container.
+const stopTimeout = 8 * time.Second
 
 type serveFlags struct {
 	config    string
