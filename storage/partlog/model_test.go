@@ -78,6 +78,9 @@ type checked struct {
 	sequences                 map[record.ProducerID]int32
 	inTxn                     map[record.ProducerID]bool
 	epoch                     record.LeaderEpoch
+
+	deferred bool     // background work waits for the operation that does it
+	tasks    []func() // that wait
 }
 
 func (k *checked) options(fs vfs.FS, clean bool) Options {
@@ -86,6 +89,7 @@ func (k *checked) options(fs vfs.FS, clean bool) Options {
 }
 
 func (k *checked) open(clean bool) {
+	k.tasks = nil
 	k.fs = errorfs.Wrap(k.mem, nil)
 	k.fs.SetInject(func(op errorfs.Op, _ string, _ int) error {
 		if op.Mutates() && k.rand.IntN(4) == 0 {
@@ -93,7 +97,11 @@ func (k *checked) open(clean bool) {
 		}
 		return nil
 	})
-	l, err := Open(k.options(k.fs, clean))
+	o := k.options(k.fs, clean)
+	if k.deferred {
+		o.Background = func(task func()) { k.tasks = append(k.tasks, task) }
+	}
+	l, err := Open(o)
 	if err != nil {
 		k.t.Fatalf("open: %v", err)
 	}
@@ -354,7 +362,7 @@ func checkTimes(t failer, l *Log, m model) {
 		i := slices.IndexFunc(records, func(r TimestampOffset) bool { return r.TimestampMs >= target })
 		got, ok, err := l.OffsetForTimestamp(target, m.end)
 		if err != nil || ok != (i >= 0) || ok && got != records[i] {
-			t.Fatalf("offset for timestamp %d: %+v %v %v", target, got, ok, err)
+			t.Fatalf("offset for timestamp %d: %+v %v %v, want record %d of %v", target, got, ok, err, i, records)
 		}
 	}
 	got, ok, err := l.OffsetOfMaxTimestamp(m.end)
@@ -438,6 +446,7 @@ func TestLog_Model(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+		k.deferred = rapid.Bool().Draw(t, "deferred")
 		k.open(false)
 		t.Repeat(map[string]func(*rapid.T){
 			"": func(t *rapid.T) {
@@ -504,6 +513,16 @@ func TestLog_Model(t *testing.T) {
 					t.Fatalf("recovery point is %d after a flush, the end %d", k.log.RecoveryPoint(), k.m.end)
 				}
 				k.flushed = k.log.RecoveryPoint()
+			},
+			"background work": func(t *rapid.T) {
+				k.do(k.m, func() error {
+					for _, task := range k.tasks {
+						task()
+					}
+					k.tasks = nil
+					return nil
+				})
+				k.flushed = max(k.flushed, k.log.RecoveryPoint())
 			},
 			"save checkpoints": func(t *rapid.T) { k.save() },
 			"truncate": func(t *rapid.T) {

@@ -210,10 +210,12 @@ func (l *Log) openSegments(f folder, clean bool) (recovered bool, err error) {
 		}
 		if problem != "" {
 			l.report(Recovery{SegmentBase: s.BaseOffset(), Repaired: problem + ", rebuilt"})
-			if err := s.RebuildIndexes(interval); err != nil {
+			rebuilt, err := s.Rebuilt(interval)
+			if err != nil {
 				return false, err
 			}
-			l.rolled = append(l.rolled, s)
+			s.Close()
+			s, segments[i] = rebuilt, rebuilt // nobody reads yet
 		}
 		if i < last {
 			continue
@@ -227,7 +229,6 @@ func (l *Log) openSegments(f folder, clean bool) (recovered bool, err error) {
 			scanFrom = last
 		}
 	}
-	l.rolled = slices.DeleteFunc(l.rolled, func(s *segment.Segment) bool { return s == segments[last] })
 	if scanFrom > last {
 		return false, nil
 	}

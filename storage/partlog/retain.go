@@ -172,16 +172,22 @@ func (l *Log) removeDoomed(all bool) error {
 
 // tidy mends damaged indexes, and spills those of a log that is not written to.
 func (l *Log) tidy(c *Config) error {
-	for _, s := range l.list() {
+	for i, s := range l.list() {
 		if !s.Suspect() {
 			continue
 		}
-		if err := s.RebuildIndexes(c.IndexIntervalBytes); err != nil {
+		rebuilt, err := s.Rebuilt(c.IndexIntervalBytes)
+		if err != nil {
 			return err
 		}
-		if s != l.last() && !slices.Contains(l.rolled, s) {
-			l.rolled = append(slices.Clone(l.rolled), s)
+		segments := slices.Clone(l.list())
+		segments[i] = rebuilt
+		l.publish(segments)
+		if at := slices.Index(l.rolled, s); at >= 0 {
+			l.rolled = slices.Clone(l.rolled)
+			l.rolled[at] = rebuilt
 		}
+		s.Close()
 	}
 	if l.busy {
 		l.busy = false

@@ -66,7 +66,8 @@ func (l *Log) roll(base int64) (bool, error) {
 	return true, nil
 }
 
-// wantsPreparing says, once the active segment is half full, that prepareRoll is due: it does away from the writer what rolling would have to wait for.
+// wantsPreparing says, once the active segment is half full, that prepareRoll is due: it does away from the writer what rolling would have
+// to wait for.
 func (l *Log) wantsPreparing() bool {
 	active := l.last()
 	if l.background == nil || l.preparing || !active.LogNameUnsynced() || active.Size() < int64(l.config.Load().SegmentBytes)/2 {

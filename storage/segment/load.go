@@ -1,6 +1,8 @@
 package segment
 
 import (
+	"strings"
+
 	"sluice/protocol/record"
 )
 
@@ -29,7 +31,7 @@ func Load(o Options, files Files) *Segment {
 	return s
 }
 
-// Check says what is wrong with the index files, as far as a few reads can show; "" if nothing is. RebuildIndexes makes it good.
+// Check says what is wrong with the index files, as far as a few reads can show; "" if nothing is. Rebuilt makes it good.
 func (s *Segment) Check(files Files) (problem string, err error) {
 	switch {
 	case files.Offsets < 0:
@@ -160,9 +162,24 @@ func (s *Segment) walk(position int64, indexIntervalBytes int) (next, end int64,
 	}
 }
 
-// RebuildIndexes makes the offset index and the time index anew from the headers of the batches, without checking those. The writer must
-// not append meanwhile.
-func (s *Segment) RebuildIndexes(indexIntervalBytes int) error {
+// Rebuilt makes the offset index and the time index anew from the headers of the batches, without checking those, and returns a segment
+// that takes the place of this one, which is to be closed. The files are replaced when they are whole and durable. The writer must not
+// append meanwhile.
+func (s *Segment) Rebuilt(indexIntervalBytes int) (*Segment, error) {
+	n := New(Options{FS: s.fs, Dir: s.dir, BaseOffset: s.baseOffset, Handles: s.handles, CreatedMs: s.createdMs, JitterMs: s.jitterMs})
+	n.created, n.names, n.namesSynced = true, s.names, s.namesSynced
+	n.size.Store(s.size.Load())
+	n.txns.written, n.txns.unsynced = s.txns.written, s.txns.unsynced
+	n.txns.entries.Store(s.txns.entries.Load())
+	n.rebuilding.Store(true)
+	if err := n.rebuild(indexIntervalBytes); err != nil {
+		n.Close()
+		return nil, err
+	}
+	return n, nil
+}
+
+func (s *Segment) rebuild(indexIntervalBytes int) error {
 	if err := s.resetIndexes(); err != nil {
 		return err
 	}
@@ -171,8 +188,22 @@ func (s *Segment) RebuildIndexes(indexIntervalBytes int) error {
 		return err
 	}
 	s.nextOffset.Store(next)
-	s.suspect.Store(false)
-	return s.Finish()
+	if err := s.Finish(); err != nil {
+		return err
+	}
+	if err := s.SyncIndexes(); err != nil {
+		return err
+	}
+	for _, h := range []*handle{&s.offsets.handle, &s.times.handle} {
+		h.close()
+		h.doomed.Store(false)
+		name := s.path(h.kind)
+		if err := s.fs.Rename(name, strings.TrimSuffix(name, CleanedSuffix)); err != nil {
+			return err
+		}
+	}
+	s.rebuilding.Store(false)
+	return nil
 }
 
 func (s *Segment) resetIndexes() error {

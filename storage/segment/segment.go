@@ -43,6 +43,7 @@ type Segment struct {
 	nextOffset atomic.Int64 // after the last batch, the base offset if there is none; unknownEnd in a segment that was loaded and not scanned
 	recent     atomic.Pointer[recentBatches]
 	deleted    atomic.Bool // the files have their names for deletion
+	rebuilding atomic.Bool // the index files have names for work in progress
 	suspect    atomic.Bool // a reader found that the offset index does not fit the log
 
 	// The largest timestamp and the last offset of the first batch that has it. Of a loaded segment it is read from the time index when
@@ -80,8 +81,11 @@ func New(o Options) *Segment {
 // path is the name of one of the segment's files as it is now.
 func (s *Segment) path(kind fileKind) string {
 	name := AppendFileName(nil, s.baseOffset, suffixes[kind])
-	if s.deleted.Load() {
+	switch {
+	case s.deleted.Load():
 		name = append(name, DeletedSuffix...)
+	case s.rebuilding.Load() && (kind == offsetFile || kind == timeFile):
+		name = append(name, CleanedSuffix...)
 	}
 	return path.Join(s.dir, string(name))
 }
@@ -382,7 +386,7 @@ func (s *Segment) Created() bool { return s.created }
 // Deleted says whether the files have been given up by MarkDeleted.
 func (s *Segment) Deleted() bool { return s.deleted.Load() }
 
-// Suspect says whether a reader found that the offset index does not fit the log. RebuildIndexes makes it good.
+// Suspect says whether a reader found that the offset index does not fit the log. Rebuilt makes it good.
 func (s *Segment) Suspect() bool { return s.suspect.Load() }
 
 // each calls f for each file that exists.
