@@ -263,7 +263,7 @@ func (l *Log) failed(op string, err error) error {
 	return f
 }
 
-// Close flushes, writes the producer snapshot and closes all files. The recovery point then is the log end offset. Closing again does nothing.
+// Close flushes, writes the producer snapshot and closes all files. The recovery point then is the end of the last batch. Closing again does nothing.
 func (l *Log) Close() error {
 	l.flushing.Lock()
 	defer l.flushing.Unlock()
