@@ -40,6 +40,7 @@ import (
 //
 // Where we differ from Apache Kafka: there is no replica selector, so the preferred replica is always -1. Byte limits below zero count as
 // zero; there they are an UNKNOWN_SERVER_ERROR of the partition. A partition that is named twice in a request without a session is answered twice.
+// What all sessions remember together is bounded: beyond it a client gets no session.
 
 // ReplicaReader is what Fetch needs of a replica.
 type ReplicaReader interface {

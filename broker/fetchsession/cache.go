@@ -30,6 +30,10 @@ const NoSession int32 = 0
 // minEvictionMs is how long a session is safe: from use, against anybody; from its creation, against those who ask with no better claim.
 const minEvictionMs = 120_000
 
+// maxPartitions bounds what all sessions remember together, some 200 bytes each. One more is not taken into a session: its fetcher goes on with
+// full requests. Apache Kafka has no such bound.
+const maxPartitions = 1 << 20
+
 // Cache holds the sessions of a broker. Its methods may be called from any goroutine.
 type Cache struct {
 	slots    int
@@ -122,6 +126,10 @@ func (c *Cache) touch(s *session, size int, nowMs int64) {
 	if c.mu.sessions[s.id] != s { // evicted meanwhile
 		return
 	}
+	if c.mu.partitions+size-s.size > maxPartitions { // its next request is told that the session is gone
+		c.removeLocked(s)
+		return
+	}
 	c.touchLocked(s, size, nowMs)
 	c.mu.used.MoveToBack(s.at)
 }
@@ -136,6 +144,9 @@ func (c *Cache) touchLocked(s *session, size int, nowMs int64) {
 func (c *Cache) add(s *session, size int, nowMs int64) int32 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.mu.partitions+size > maxPartitions {
+		return NoSession
+	}
 	if len(c.mu.sessions) >= c.slots && !c.evictLocked(s.privileged, size, nowMs) {
 		return NoSession
 	}

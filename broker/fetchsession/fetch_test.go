@@ -258,6 +258,44 @@ func TestEviction(t *testing.T) {
 	}
 }
 
+// TestPartitions_AreBounded: a fetcher that asks for too much gets no session, and one that grows too large loses it.
+func TestPartitions_AreBounded(t *testing.T) {
+	c := New(10, counting())
+	many := func(topic string, count int) []*Partition {
+		all := make([]Partition, count)
+		asked := make([]*Partition, count)
+		for i := range all {
+			all[i].Key = Key{Topic: topic, Index: int32(i)}
+			asked[i] = &all[i]
+		}
+		return asked
+	}
+	finish := func(f *Fetch) int32 {
+		if !f.Enter() {
+			t.Fatal("the session has moved on")
+		}
+		return f.Finish(0)
+	}
+	first := finish(begin(t, c, Request{Partitions: many("a", maxPartitions-10)}, 0))
+	if first == NoSession {
+		t.Fatal("no session within the bound")
+	}
+	if id := finish(begin(t, c, Request{Partitions: many("b", 11)}, 0)); id != NoSession {
+		t.Error("a session beyond the bound")
+	}
+	second := finish(begin(t, c, Request{Partitions: many("b", 10)}, 0))
+	if second == NoSession {
+		t.Fatal("no session within the bound")
+	}
+	finish(begin(t, c, Request{SessionID: second, Epoch: 1, Partitions: many("c", 1)}, 0))
+	if _, err := c.Begin(Request{SessionID: second, Epoch: 2}, 0); err != ErrNotFound {
+		t.Errorf("the session that grew beyond the bound: %v, want it gone", err)
+	}
+	if stats := c.Stats(); stats.Sessions != 1 || stats.Partitions != maxPartitions-10 {
+		t.Errorf("%+v", stats)
+	}
+}
+
 func BenchmarkIncremental_100Partitions_OneChanged(b *testing.B) {
 	c := New(10, counting())
 	var asked []*Partition
