@@ -82,6 +82,10 @@ compat: build ## wire scripts, kill -9 rounds and interchange with Apache Kafka'
 proof-kill: build ## fifty kill -9 rounds (CI runs five)
 	$(COMPAT) go test -count=1 -timeout 60m ./durability/... -rounds 50 -v
 
+.PHONY: proof-hostile
+proof-hostile: build ## every damaged request, each byte of every version (CI sends a sample)
+	$(COMPAT) go test -count=1 -timeout 10m ./wire/... -run 'TestBadInput|TestV33' -hostile -v
+
 .PHONY: perf
 perf: ## build the load generator, compat-tests/bin/perf
 	cd compat-tests && go build -o bin/perf ./perf
