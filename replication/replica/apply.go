@@ -1,9 +1,11 @@
 package replica
 
 import (
+	"errors"
 	"slices"
 	"sync"
 	"sync/atomic"
+	"syscall"
 
 	"go.uber.org/zap"
 
@@ -21,6 +23,8 @@ import (
 //
 // The first delta must bring an image that has caught up with the cluster: what is on the disk and not in it is set aside as stray.
 func (s *Set) Apply(d *metadata.Delta) {
+	s.applying.Lock()
+	defer s.applying.Unlock()
 	s.image.Store(d.Next)
 	for _, t := range d.TopicsDeleted {
 		s.deleteTopic(t)
@@ -31,8 +35,14 @@ func (s *Set) Apply(d *metadata.Delta) {
 	plan := s.plan(d)
 	s.open(plan)
 	s.started = true
+	s.enact(plan)
+	s.configure(d)
+}
+
+// enact puts the topics of a plan, whose replicas have been opened, into force.
+func (s *Set) enact(p *plan) {
 	nowMs := s.options.NowMs()
-	for _, c := range plan.changes {
+	for _, c := range p.changes {
 		s.put(c.topic)
 		for _, i := range c.partitions {
 			if r := c.topic.replicas[i]; r != nil {
@@ -40,7 +50,6 @@ func (s *Set) Apply(d *metadata.Delta) {
 			}
 		}
 	}
-	s.configure(d)
 }
 
 // plan is what a delta asks for: topics as they are to be, with the replicas that have yet to be opened.
@@ -162,6 +171,11 @@ func (s *Set) open(p *plan) {
 		})
 	}
 	wait.Wait()
+	for _, j := range p.jobs {
+		if j.topic.replicas[j.index] == nil {
+			j.dir.planned--
+		}
+	}
 }
 
 func (s *Set) openReplica(j job) (*Replica, error) {
@@ -170,6 +184,9 @@ func (s *Set) openReplica(j job) (*Replica, error) {
 	var found checkpoints
 	if !s.started && j.dir.holds(tp, j.topic.id) {
 		found = j.dir.found(tp)
+	} else if s.full(j.dir) {
+		s.unopened.Store(true)
+		return nil, &partition.StorageFull{Dir: j.dir.Path(), Err: syscall.ENOSPC}
 	}
 	log, err := s.openLog(j.dir, j.topic.name, j.topic.id, j.index, config, found)
 	if err != nil {
@@ -198,6 +215,34 @@ func (s *Set) openLog(d *directory, name string, id uuid.UUID, index int32, conf
 		Progress:               s.recovering,
 		Background:             func(work func()) { go work() },
 	})
+}
+
+// openMissing creates the replicas for which there was no space before.
+func (s *Set) openMissing() {
+	if !s.unopened.Load() {
+		return
+	}
+	s.applying.Lock()
+	defer s.applying.Unlock()
+	s.unopened.Store(false)
+	image, p := s.image.Load(), &plan{}
+	for t := range image.Topics() {
+		known := s.find(t.ID)
+		if known == nil {
+			continue
+		}
+		var missing []int32
+		for i, err := range known.missing {
+			if full := (*partition.StorageFull)(nil); known.replicas[i] == nil && errors.As(err, &full) {
+				missing = append(missing, int32(i))
+			}
+		}
+		if missing != nil {
+			s.planTopic(p, t, missing)
+		}
+	}
+	s.open(p)
+	s.enact(p)
 }
 
 // openFailed logs why a replica could not be opened and returns what to tell those who ask for it.

@@ -19,7 +19,7 @@ func (s *Set) Run(ctx context.Context) error {
 		do              func()
 	}{
 		{initial, func() int64 { return s.options.Broker().RetentionCheckIntervalMs }, s.retain},
-		{nil, func() int64 { return s.options.Broker().FileDeleteDelayMs }, s.removeDeleted},
+		{nil, func() int64 { return s.options.Broker().FileDeleteDelayMs }, s.makeRoom},
 		{initial, func() int64 { return s.options.Broker().FlushSchedulerIntervalMs }, s.flushDue},
 		{initial, func() int64 { return s.options.Broker().FlushOffsetCheckpointIntervalMs }, s.checkpointRecoveryPoints},
 		{initial, func() int64 { return s.options.Broker().FlushStartOffsetCheckpointIntervalMs }, s.checkpointLogStartOffsets},
@@ -83,6 +83,12 @@ func (s *Set) retain() {
 			r.changed()
 		}
 	}
+}
+
+// makeRoom removes what was deleted, and creates what had no room.
+func (s *Set) makeRoom() {
+	s.removeDeleted()
+	s.openMissing()
 }
 
 // removeDeleted removes the files of topics that were deleted a while ago.

@@ -65,7 +65,10 @@ type Set struct {
 	serials atomic.Uint64
 	// lagTimeMaxMs is replica.lag.time.max.ms, at hand for every append.
 	lagTimeMaxMs atomic.Int64
-	started      bool // the first delta has been applied
+
+	applying sync.Mutex  // one goroutine at a time changes which replicas there are
+	started  bool        // the first delta has been applied; guarded by applying
+	unopened atomic.Bool // some replicas have not been created for want of space
 
 	checkpointing sync.Mutex // one job at a time writes checkpoints
 

@@ -294,6 +294,37 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
+// sizedFS tells how much space is left.
+type sizedFS struct {
+	vfs.FS
+	free int64
+}
+
+func (s *sizedFS) Usage(string) (total, free int64, err error) { return 1 << 30, s.free, nil }
+
+// TestFullDisk_CreatesLater: a topic that is made while the disk is full can be written once there is space.
+func TestFullDisk_CreatesLater(t *testing.T) {
+	fs := &sizedFS{FS: vfs.NewMem(), free: 1 << 29}
+	w := newWorld(t, fs)
+	w.apply(topicRecords("old", topicID(1), 1)...)
+	fs.free = 1000
+	w.apply(topicRecords("new", topicID(2), 2)...)
+	_, err := w.set.Get("new", 1)
+	wantErr[*partition.StorageFull](t, err)
+	w.set.makeRoom()
+	_, err = w.set.Get("new", 1)
+	wantErr[*partition.StorageFull](t, err)
+	w.append(w.get("old", 0), "a")
+	fs.free = 1 << 29
+	w.set.makeRoom()
+	if got := w.append(w.get("new", 1), "b"); got.HighWatermark != 1 {
+		t.Errorf("%+v", got)
+	}
+	if w.failed != nil {
+		t.Errorf("a directory went offline: %v", w.failed)
+	}
+}
+
 func TestMinInSyncReplicas(t *testing.T) {
 	w := newWorld(t, vfs.NewMem())
 	strict := w.config("t")
