@@ -182,7 +182,7 @@ func (b *Broker) open(ctx context.Context) error {
 		TopicConfig: func(topic string) *config.Topic { return b.settings.topic(topic).api },
 		Metrics:     b.metrics,
 		Controller:  clusterController{b.controller},
-		Features:    features,
+		Features:    metadata.Served(features),
 		Replicas:    replicaTable{b.replicas},
 		Waiting:     waiting,
 		Sessions:    fetchsession.New(b.started.MaxIncrementalFetchSessionCacheSlots, rand.Int32),

@@ -63,7 +63,7 @@ func (r *registration) register(ctx context.Context, c *config.Broker, listeners
 		}
 		req.Listeners = append(req.Listeners, registered)
 	}
-	for _, f := range features {
+	for _, f := range metadata.Served(features) {
 		supported := kmsg.NewBrokerRegistrationRequestFeature()
 		supported.Name, supported.MinSupportedVersion, supported.MaxSupportedVersion = f.Name, f.Min, f.Max
 		req.Features = append(req.Features, supported)

@@ -9,7 +9,8 @@ package api
 // A version that this broker does not know is answered in version 0 with UNSUPPORTED_VERSION and the range of ApiVersions alone
 // (KIP-511): the client tries again in a version of that range. The response header is version 0 in every version.
 //
-// As Apache Kafka but for the order of features, which it leaves to a hash map and we sort by name.
+// As Apache Kafka but for the order of features, which it leaves to a hash map and we sort by name. Of the finalized features only those are
+// told that this broker serves; more may stand in the metadata log of a directory that Apache Kafka used before.
 
 import (
 	"slices"
@@ -53,12 +54,13 @@ func (h *Handlers) apiVersions(c *Context, request *kmsg.ApiVersionsRequest) Rep
 
 	levels, epoch := image.FinalizedFeatures()
 	response.FinalizedFeaturesEpoch = epoch
-	for name, level := range levels {
+	for _, feature := range h.Features { // a level that Apache Kafka left in the metadata log promises nothing of what is not served here
+		level := levels[feature.Name]
 		if level == 0 {
 			continue
 		}
 		key := kmsg.NewApiVersionsResponseFinalizedFeature()
-		key.Name, key.MinVersionLevel, key.MaxVersionLevel = name, level, level
+		key.Name, key.MinVersionLevel, key.MaxVersionLevel = feature.Name, level, level
 		response.FinalizedFeatures = append(response.FinalizedFeatures, key)
 	}
 	slices.SortFunc(response.FinalizedFeatures, func(a, b kmsg.ApiVersionsResponseFinalizedFeature) int { return strings.Compare(a.Name, b.Name) })

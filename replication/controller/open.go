@@ -152,7 +152,7 @@ func (c *Controller) registration() *logrecord.RegisterControllerRecord {
 	r := &logrecord.RegisterControllerRecord{
 		ControllerID: int32(c.options.Machine.NodeID), IncarnationID: c.options.IncarnationID, EndPoints: c.options.Endpoints,
 	}
-	for _, f := range c.options.Machine.Features {
+	for _, f := range metadata.Served(c.options.Machine.Features) {
 		r.Features = append(r.Features, logrecord.FeatureRange{Name: f.Name, MinSupportedVersion: f.Min, MaxSupportedVersion: f.Max})
 	}
 	return r

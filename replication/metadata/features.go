@@ -2,6 +2,7 @@ package metadata
 
 import (
 	"fmt"
+	"slices"
 
 	"sluice/protocol/logrecord"
 )
@@ -18,6 +19,15 @@ type Feature struct {
 	Name      string
 	Min, Max  int16 // both included
 	Bootstrap int16 // finalized level of a newly formatted cluster; 0: not finalized
+	// Unserved marks a feature whose levels may stand in the metadata log, where they are kept as they are, but which this program does not
+	// serve: brokers do not register it and clients are not told that it is finalized. Its levels must change nothing in how the records
+	// are read that this program does serve.
+	Unserved bool
+}
+
+// Served are the rows of a table of features that brokers register and clients are told of.
+func Served(table []Feature) []Feature {
+	return slices.DeleteFunc(slices.Clone(table), func(f Feature) bool { return f.Unserved })
 }
 
 // Levels of metadata.version at which records got new versions or fields.
@@ -85,7 +95,7 @@ func (m *Machine) feature(name string) (Feature, bool) {
 	return Feature{}, false
 }
 
-// replayFeature refuses a level that this program does not serve: it would act on records and requests that it does not understand.
+// replayFeature refuses a level that the table of features does not have: this program would act on records that it does not understand.
 func (m *Machine) replayFeature(r *logrecord.FeatureLevelRecord) error {
 	f, known := m.feature(r.Name)
 	switch {

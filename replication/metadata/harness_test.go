@@ -38,10 +38,11 @@ func seeded(seed uint64) io.Reader {
 }
 
 var allFeatures = []Feature{
-	{FeatureMetadataVersion, MinMetadataVersion, LatestMetadataVersion, LatestMetadataVersion},
-	{FeatureELR, 0, 1, 1},
-	{"group.version", 0, 1, 1},
-	{"transaction.version", 0, 2, 0},
+	{Name: FeatureMetadataVersion, Min: MinMetadataVersion, Max: LatestMetadataVersion, Bootstrap: LatestMetadataVersion},
+	{Name: FeatureELR, Max: 1, Bootstrap: 1},
+	{Name: "group.version", Max: 1, Bootstrap: 1},
+	{Name: "transaction.version", Max: 2},
+	{Name: "share.version", Max: 2, Unserved: true},
 }
 
 func newHarness(t *testing.T) *harness {
@@ -102,6 +103,19 @@ func (h *harness) run(op Op) string {
 		return "ok\n"
 	}
 	return h.short(out.String())
+}
+
+// finalized feature=name level=n replays a level that another program has finalized.
+func (h *harness) finalized(d *datadriven.TestData) string {
+	r := &logrecord.FeatureLevelRecord{Name: stringArg(d, "feature"), FeatureLevel: int16(intArg(d, "level", 0))}
+	offset := h.machine.NextOffset()
+	if err := h.machine.Replay(offset, r); err != nil {
+		return fmt.Sprintf("error: %v\n", err)
+	}
+	h.log = append(h.log, logged{offset, r})
+	out := printDelta(h.machine.Publish(1))
+	h.checkReplay()
+	return out
 }
 
 // checkReplay: the replay law.

@@ -37,6 +37,8 @@ func TestMachine(t *testing.T) {
 				return h.run(UnregisterBroker(&req))
 			case "fence-stale":
 				return h.run(FenceStaleBrokers())
+			case "finalized":
+				return h.finalized(d)
 			case "activate":
 				h.machine.Activate(h.nowMs)
 				return "ok\n"
@@ -100,7 +102,7 @@ func (h *harness) register(d *datadriven.TestData) string {
 	listener := kmsg.NewBrokerRegistrationRequestListener()
 	listener.Name, listener.Host, listener.Port = "PLAINTEXT", "host"+strconv.Itoa(int(id)), 9092
 	req.Listeners = append(req.Listeners, listener)
-	for _, f := range allFeatures {
+	for _, f := range Served(allFeatures) {
 		feature := kmsg.NewBrokerRegistrationRequestFeature()
 		feature.Name, feature.MinSupportedVersion, feature.MaxSupportedVersion = f.Name, f.Min, f.Max
 		if f.Name == FeatureMetadataVersion {

@@ -77,7 +77,7 @@ func (m *Machine) checkRegistration(req *kmsg.BrokerRegistrationRequest, nowMs i
 		return nil, reject(kerr.InvalidRegistration, "Request features do not contain 'metadata.version'")
 	}
 	for name := range m.next.features.all() {
-		if !supported[name] {
+		if f, known := m.feature(name); !supported[name] && !(known && f.Unserved) {
 			if rejected := m.checkFeature(name, 0, 0); rejected != nil {
 				return nil, rejected
 			}
