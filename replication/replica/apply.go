@@ -257,7 +257,7 @@ func (s *Set) openFailed(j job, tp logdir.TopicPartition, err error) error {
 
 func (s *Set) recovering(r partlog.Recovery) {
 	if r.TruncatedBytes > 0 || r.Repaired != "" || r.SegmentsDropped > 0 {
-		s.options.Log.Warn("a log was repaired after an unclean stop", zap.String("dir", r.Dir), zap.Int64("segment", r.SegmentBase),
+		s.options.Log.Warn("a log was repaired when it was opened", zap.String("dir", r.Dir), zap.Int64("segment", r.SegmentBase),
 			zap.Int64("truncated_bytes", r.TruncatedBytes), zap.Int("segments_dropped", r.SegmentsDropped), zap.String("repaired", r.Repaired))
 		return
 	}
