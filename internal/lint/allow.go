@@ -32,6 +32,7 @@ var edges = map[string][]string{
 
 	"broker/coordinator/machine": {},
 	"broker/coordinator/group":   {"internal/assert", "broker/coordinator/machine", "protocol/logrecord", "protocol/record", "protocol/uuid"},
+	"broker/coordinator/txn":     {"internal/assert", "broker/coordinator/machine", "protocol/logrecord", "protocol/record"},
 
 	// L3: drivers
 	"replication/controller": {"internal/assert", "protocol/...", "replication/metadata", "replication/quorum", "storage/..."},
@@ -47,7 +48,7 @@ var edges = map[string][]string{
 	"broker/coordinator":  {"internal/assert", "broker/coordinator/machine", "protocol/compress", "protocol/logrecord", "protocol/record"},
 	"broker/api": {
 		"internal/assert", "protocol/...", "replication/metadata", "replication/partition", "storage/partlog", "storage/producer",
-		"broker/config", "broker/coordinator", "broker/coordinator/group", "broker/coordinator/machine", "broker/delayed", "broker/fetchsession", "broker/metrics", "broker/server",
+		"broker/config", "broker/coordinator", "broker/coordinator/group", "broker/coordinator/machine", "broker/coordinator/txn", "broker/delayed", "broker/fetchsession", "broker/metrics", "broker/server",
 	},
 
 	// L5: the composition root, the only place where concrete types meet
@@ -67,6 +68,7 @@ var modules = map[string][]string{
 	"storage/vfs":              {"golang.org/x/sys"},
 	"replication/metadata":     {"github.com/twmb/franz-go/pkg/kmsg", "github.com/twmb/franz-go/pkg/kerr"},
 	"broker/coordinator/group": {"github.com/twmb/franz-go/pkg/kmsg", "github.com/twmb/franz-go/pkg/kerr"},
+	"broker/coordinator/txn":   {"github.com/twmb/franz-go/pkg/kmsg", "github.com/twmb/franz-go/pkg/kerr"},
 	"replication/controller":   {"github.com/twmb/franz-go/pkg/kmsg", "github.com/twmb/franz-go/pkg/kerr", "go.uber.org/zap"},
 	"replication/replica":      {"github.com/twmb/franz-go/pkg/kmsg", "github.com/twmb/franz-go/pkg/kerr", "go.uber.org/zap"},
 	"broker/server":            {"github.com/twmb/franz-go/pkg/kmsg", "go.uber.org/zap", "golang.org/x/sys"},
@@ -84,7 +86,7 @@ var modules = map[string][]string{
 var pure = []string{
 	"protocol/uuid", "protocol/frame", "protocol/record", "protocol/logrecord",
 	"replication/quorum", "replication/metadata", "replication/partition",
-	"broker/coordinator/group", "broker/coordinator/machine",
+	"broker/coordinator/group", "broker/coordinator/machine", "broker/coordinator/txn",
 }
 
 // wallClock lists the packages that may read the time. Everyone else is handed it, in milliseconds.
