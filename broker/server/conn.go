@@ -379,7 +379,7 @@ func (c *Conn) close(reason error) {
 	if errors.Is(reason, errIdle) {
 		level = zap.DebugLevel
 	}
-	if entry := c.server.log.Check(level, "closing a connection"); entry != nil {
+	if entry := c.server.endings.Check(level, "closing a connection"); entry != nil {
 		entry.Write(zap.String("reason", reason.Error()), zap.String("listener", c.listener), zap.Stringer("remote", c.RemoteAddr()),
 			zap.String("software", c.ClientSoftware().Name))
 	}

@@ -15,6 +15,9 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 )
 
 // onPipe runs f with a server on in-memory connections and fake time.
@@ -531,4 +534,34 @@ func BenchmarkSendfile(b *testing.B) {
 		c.Write(request)
 		io.ReadFull(c, reply)
 	}
+}
+
+// A peer that comes again and again with nonsense does not fill the disk with our log.
+func TestClose_LogsFewReasonsASecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		core, logs := observer.New(zap.InfoLevel)
+		ends := newPipeListener()
+		s := New(Options{Dispatcher: echo, Log: zap.New(core), Listeners: []ListenerConfig{{Name: "PIPE", Listeners: []net.Listener{ends}}}})
+		s.Serve()
+		attack := func() {
+			for range 3 * endingsPerSecond {
+				c := ends.dial()
+				c.Write([]byte("GET / HTTP/1.1\r\n\r\n"))
+				c.Close()
+			}
+			synctest.Wait()
+		}
+		attack()
+		if n := logs.FilterMessage("closing a connection").Len(); n != endingsPerSecond {
+			t.Errorf("%d lines, want %d", n, endingsPerSecond)
+		}
+		time.Sleep(2 * time.Second) // of the bubble
+		attack()
+		if n := logs.FilterMessage("closing a connection").Len(); n != 2*endingsPerSecond {
+			t.Errorf("%d lines after a pause, want %d", n, 2*endingsPerSecond)
+		}
+		if err := s.Shutdown(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 )
 
 // Limits bound what clients can make the server hold. A zero field takes the default named beside it.
@@ -94,6 +95,7 @@ type Timing struct {
 type Server struct {
 	dispatcher Dispatcher
 	log        *zap.Logger
+	endings    *zap.Logger // why connections end; loses lines beyond endingsPerSecond
 	observer   Observer
 	limits     atomic.Pointer[Limits]
 	budget     budget
@@ -113,6 +115,9 @@ type listener struct {
 	bound  []net.Listener
 }
 
+// endingsPerSecond bounds what peers can make the broker log: a port scanner, or a client that tries for ever what is not served.
+const endingsPerSecond = 10
+
 // New makes a server that listens nowhere yet.
 func New(o Options) *Server {
 	s := &Server{dispatcher: o.Dispatcher, log: o.Log, observer: o.Observer, stop: make(chan struct{})}
@@ -122,6 +127,9 @@ func New(o Options) *Server {
 	if s.observer == nil {
 		s.observer = nobody{}
 	}
+	s.endings = s.log.WithOptions(zap.WrapCore(func(c zapcore.Core) zapcore.Core {
+		return zapcore.NewSamplerWithOptions(c, time.Second, endingsPerSecond, 0)
+	}))
 	s.budget.init()
 	s.admission.init()
 	s.SetLimits(o.Limits)
