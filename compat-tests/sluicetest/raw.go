@@ -32,6 +32,11 @@ func Dial(t testing.TB, address string) *Raw {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close() })
+	return Over(t, conn)
+}
+
+// Over is a Raw on a connection that somebody else has made, and closes.
+func Over(t testing.TB, conn net.Conn) *Raw {
 	return &Raw{Conn: conn, ClientID: "wire", t: t}
 }
 
