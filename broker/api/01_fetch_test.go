@@ -14,7 +14,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"sluice/protocol/logrecord"
+	"sluice/protocol/record"
 	"sluice/protocol/uuid"
+	"sluice/replication/partition"
 )
 
 // incremental is the next request of a session, which changes nothing unless told.
@@ -398,6 +400,65 @@ func TestFetch_Sessions(t *testing.T) {
 	}
 }
 
+// TestFetch_Transactions reads a log with an open, an aborted and a committed transaction, as one that was written by Apache Kafka may have.
+func TestFetch_Transactions(t *testing.T) {
+	world(t, nil, func(w *partitionsWorld) {
+		id := w.create("t", 1)
+		replica, err := w.set.Get("t", 0)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		append := func(b record.Batch, origin record.Origin) {
+			w.t.Helper()
+			if _, err := replica.Append(b, partition.AppendQuery{RequiredAcks: 1, LeaderEpoch: record.NoLeaderEpoch}, origin, nowMs()); err != nil {
+				w.t.Fatal(err)
+			}
+		}
+		write := func(producer int64, value string) {
+			o := sequenced(producer, 0, 0)
+			o.Transactional = true
+			append(buildBatch(w.t, o, value), record.Client)
+		}
+		end := func(producer int64, commit bool) {
+			append(endMarker(w.t, producer, commit), record.Coordinator)
+		}
+		write(1, "aborted")
+		write(2, "committed")
+		end(1, false)
+		end(2, true)
+		write(3, "open")
+		c := w.dial()
+		for _, version := range []int16{4, 11, 12, 18} {
+			q := fetchRequest(version, "t", id, 0)
+			p := ask[*kmsg.FetchResponse](c, q).Topics[0].Partitions[0]
+			if p.HighWatermark != 5 || p.LastStableOffset != 4 || p.AbortedTransactions != nil || !slices.Contains(valuesOf(w.t, p.RecordBatches, 0), "open") {
+				w.t.Errorf("version %d, read_uncommitted: %+v", version, p)
+			}
+			q.IsolationLevel = 1
+			p = ask[*kmsg.FetchResponse](c, q).Topics[0].Partitions[0]
+			if p.HighWatermark != 5 || p.LastStableOffset != 4 || len(p.AbortedTransactions) != 1 || p.AbortedTransactions[0].ProducerID != 1 ||
+				p.AbortedTransactions[0].FirstOffset != 0 || slices.Contains(valuesOf(w.t, p.RecordBatches, 0), "open") {
+				w.t.Errorf("version %d, read_committed: %+v", version, p)
+			}
+		}
+		list := listOffsetsRequest(7, "t", 0, -1)
+		list.IsolationLevel = 1
+		if p := ask[*kmsg.ListOffsetsResponse](c, list).Topics[0].Partitions[0]; p.Offset != 4 {
+			w.t.Errorf("the latest offset for read_committed is %d, want 4", p.Offset)
+		}
+		// A reader of what is committed waits for the end of the transaction.
+		waiting := fetchRequest(12, "t", id, 4)
+		waiting.IsolationLevel, waiting.MaxWaitMillis = 1, 10_000
+		start := time.Now()
+		c.send(waiting)
+		synctest.Wait()
+		end(3, true)
+		if p := await[*kmsg.FetchResponse](c, waiting).Topics[0].Partitions[0]; p.LastStableOffset != 6 || time.Since(start) != 0 {
+			w.t.Errorf("after %v: %+v", time.Since(start), p)
+		}
+	})
+}
+
 // TestFetch_OfAnOldRequestOfASession: the session has gone on over another connection while a fetch waits.
 func TestFetch_OfAnOldRequestOfASession(t *testing.T) {
 	world(t, nil, func(w *partitionsWorld) {
@@ -433,6 +494,18 @@ func TestFetch_AnswersInOrderOnOneConnection(t *testing.T) {
 		}
 		await[*kmsg.ListOffsetsResponse](c, list)
 	})
+}
+
+// endMarker is what a transaction coordinator writes at the end of a transaction.
+func endMarker(t testing.TB, producer int64, commit bool) record.Batch {
+	t.Helper()
+	o := sequenced(producer, 0, record.NoSequence).BuilderOptions
+	o.Transactional, o.Control = true, true
+	b, err := record.NewBuilder(o).Add(record.ControlRecord(record.EndTxnMarker{Commit: commit}, nowMs())).Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
 }
 
 // remove deletes a topic.
