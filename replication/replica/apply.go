@@ -277,6 +277,11 @@ func jitterSeed(id uuid.UUID, index int32) uint64 {
 
 // register takes what the metadata says about the partition.
 func (r *Replica) register(p *metadata.Partition, nowMs int64) {
+	if flushesFirst(r.config.Load()) { // what a crash has left in the log counts once it is flushed, as everything there
+		if err := r.flushTo(r.LogEndOffset()); err != nil {
+			r.set.report(r, "flush", err)
+		}
+	}
 	r.writer.Lock()
 	if r.role.Load().gone != nil {
 		r.writer.Unlock()

@@ -172,8 +172,8 @@ func TestFlushBeforeAcknowledgement(t *testing.T) {
 		w.fs = mem.CrashClone(vfs.CrashConfig{})
 		after := &world{t: t, fs: w.fs, dirs: w.dirs, machine: w.machine, configs: w.configs, nowMs: w.nowMs}
 		after.start()
-		if got := after.get("t", 0); got.LogEndOffset() != int64(i+1) {
-			t.Fatalf("after a power failure the log ends at %d, want %d", got.LogEndOffset(), i+1)
+		if got := after.get("t", 0); got.LogEndOffset() != int64(i+1) || got.HighWatermark() != int64(i+1) {
+			t.Fatalf("after a power failure the log ends at %d and is committed to %d, want %d", got.LogEndOffset(), got.HighWatermark(), i+1)
 		}
 	}
 }
