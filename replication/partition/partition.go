@@ -31,6 +31,8 @@ type AppendQuery struct {
 	RequiredAcks int16
 	// LeaderEpoch that the asker holds the leader to; record.NoLeaderEpoch for any.
 	LeaderEpoch record.LeaderEpoch
+	// Verification is for batches of transactions.
+	Verification record.Verification
 }
 
 // AppendResult is what became of an appended batch.

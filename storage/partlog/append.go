@@ -23,18 +23,32 @@ type AppendInfo struct {
 // the batch does not have it yet, and writes b as it then is. b may be reused as soon as it returns. The batch has been validated
 // (record.Validate) before. Errors: *TooLarge, those of package producer, *Fault, ErrClosed.
 func (l *Log) AppendAsLeader(b record.Batch, epoch record.LeaderEpoch, o Origin, nowMs int64) (AppendInfo, error) {
-	return l.appendAsLeader(b, epoch, o, 0, nowMs)
+	return l.appendAsLeader(b, epoch, terms{origin: o}, nowMs)
+}
+
+// AppendTransactional is AppendAsLeader for a batch of records in a transaction. It fails with *producer.InvalidTxnState when the transaction
+// is not open in this log and v says that it must have been verified.
+func (l *Log) AppendTransactional(b record.Batch, epoch record.LeaderEpoch, o Origin, v record.Verification, nowMs int64) (AppendInfo, error) {
+	return l.appendAsLeader(b, epoch, terms{origin: o, transactional: true, verification: v}, nowMs)
 }
 
 // AppendMarker is AppendAsLeader for an end-transaction marker of a coordinator with a transaction version (2 and later: each transaction
 // has its own producer epoch, KIP-890).
 func (l *Log) AppendMarker(b record.Batch, epoch record.LeaderEpoch, transactionVersion int16, nowMs int64) (AppendInfo, error) {
-	return l.appendAsLeader(b, epoch, Coordinator, transactionVersion, nowMs)
+	return l.appendAsLeader(b, epoch, terms{origin: Coordinator, transactionVersion: transactionVersion}, nowMs)
 }
 
-func (l *Log) appendAsLeader(b record.Batch, epoch record.LeaderEpoch, o Origin, transactionVersion int16, nowMs int64) (AppendInfo, error) {
+// terms are on which a batch is appended.
+type terms struct {
+	origin             Origin
+	transactionVersion int16 // of a marker
+	transactional      bool
+	verification       record.Verification // of a transactional batch
+}
+
+func (l *Log) appendAsLeader(b record.Batch, epoch record.LeaderEpoch, t terms, nowMs int64) (AppendInfo, error) {
 	l.mu.Lock()
-	info, err := l.appendBatch(b, epoch, o, transactionVersion, nowMs)
+	info, err := l.appendBatch(b, epoch, t, nowMs)
 	prepare := err == nil && l.wantsPreparing()
 	l.mu.Unlock()
 	if err != nil {
@@ -44,7 +58,7 @@ func (l *Log) appendAsLeader(b record.Batch, epoch record.LeaderEpoch, o Origin,
 }
 
 // appendBatch is AppendAsLeader under the lock, and without flushing.
-func (l *Log) appendBatch(b record.Batch, epoch record.LeaderEpoch, o Origin, transactionVersion int16, nowMs int64) (AppendInfo, error) {
+func (l *Log) appendBatch(b record.Batch, epoch record.LeaderEpoch, t terms, nowMs int64) (AppendInfo, error) {
 	if err := l.writable(); err != nil {
 		return AppendInfo{}, err
 	}
@@ -66,7 +80,12 @@ func (l *Log) appendBatch(b record.Batch, epoch record.LeaderEpoch, o Origin, tr
 	if b.TimestampType() == record.LogAppendTime {
 		info.LogAppendTimeMs = info.MaxTimestampMs
 	}
-	update, duplicate, isDuplicate, err := l.producers.Prepare(b, o, transactionVersion)
+	update, duplicate, isDuplicate, err := l.producers.Prepare(b, t.origin, t.transactionVersion)
+	if t.transactional && !isDuplicate {
+		if unverified := l.producers.CheckVerified(b, t.origin, t.verification); unverified != nil {
+			err = unverified
+		}
+	}
 	if err != nil {
 		return AppendInfo{}, err
 	}

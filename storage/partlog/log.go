@@ -204,11 +204,12 @@ func (l *Log) ExpireProducers(nowMs int64) {
 	l.producers.Expire(nowMs, l.expirationMs.Load())
 }
 
-// HasOpenTransaction says whether the producer, in that epoch, has a transaction open in this log.
-func (l *Log) HasOpenTransaction(id record.ProducerID, e record.ProducerEpoch) bool {
+// OpenTransaction says whether the producer, in that epoch, has a transaction open in this log. If not, asOf is the log end offset for a
+// record.Verification. The error is a *producer.InvalidProducerEpoch for an epoch that is over.
+func (l *Log) OpenTransaction(id record.ProducerID, e record.ProducerEpoch) (open bool, asOf int64, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.producers.HasOpenTransaction(id, e)
+	return l.producers.HasOpenTransaction(id, e), l.end.Load(), l.producers.Fenced(id, e)
 }
 
 // AdvanceLogStartOffset raises the log start offset; a smaller or equal one changes nothing. Above the log end offset it fails with

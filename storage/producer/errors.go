@@ -36,13 +36,18 @@ func (e *InvalidProducerEpoch) Error() string {
 	return fmt.Sprintf("producer %d at offset %d has epoch %d, the last seen is %d", e.ProducerID, e.Offset, e.Epoch, e.CurrentEpoch)
 }
 
-// InvalidTxnState refuses a batch outside a transaction of a producer that has one open: Kafka's INVALID_TXN_STATE (48).
+// InvalidTxnState refuses a batch outside a transaction of a producer that has one open, or one of a transaction that its coordinator does not
+// know the partition to be part of: Kafka's INVALID_TXN_STATE (48).
 type InvalidTxnState struct {
 	ProducerID record.ProducerID
 	Offset     int64 // that the batch would have had
+	Unverified bool  // the second of the two
 }
 
 func (e *InvalidTxnState) Error() string {
+	if e.Unverified {
+		return fmt.Sprintf("producer %d sent a batch at offset %d of a transaction that the partition is not known to be part of", e.ProducerID, e.Offset)
+	}
 	return fmt.Sprintf("producer %d has an open transaction and sent a batch outside it at offset %d", e.ProducerID, e.Offset)
 }
 

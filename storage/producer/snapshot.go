@@ -93,6 +93,7 @@ func (t *Table) Load(b []byte, endOffset, nowMs, expirationMs int64) error {
 		}
 		e.lastTimestampMs = last.timestampMs
 		e.coordinatorEpoch = int32(binary.BigEndian.Uint32(b[34:]))
+		e.lastMarkerOffset = endOffset - 1 // as far as is known
 		if first := int64(binary.BigEndian.Uint64(b[38:])); first >= 0 {
 			e.txnFirstOffset = first
 		}

@@ -26,6 +26,7 @@ type entry struct {
 	window           window
 	lastTimestampMs  int64
 	txnFirstOffset   int64 // noTxn if no transaction is open
+	lastMarkerOffset int64 // of the last end-transaction marker that was seen since the log was opened; noTxn if none was
 	coordinatorEpoch int32
 	epoch            record.ProducerEpoch
 }
@@ -36,7 +37,7 @@ const (
 )
 
 func newEntry() *entry {
-	return &entry{epoch: record.NoProducerEpoch, coordinatorEpoch: noCoordinatorEpoch, txnFirstOffset: noTxn, lastTimestampMs: record.NoTimestamp}
+	return &entry{epoch: record.NoProducerEpoch, coordinatorEpoch: noCoordinatorEpoch, txnFirstOffset: noTxn, lastMarkerOffset: noTxn, lastTimestampMs: record.NoTimestamp}
 }
 
 // enter begins another epoch, if it is one: the sequences of the last one do not matter any more.
@@ -213,7 +214,7 @@ func (t *Table) Apply(u Update) (c Completed, ended bool) {
 	e.enter(u.epoch)
 	e.lastTimestampMs = u.batch.timestampMs
 	if u.marker {
-		e.coordinatorEpoch = u.coordinator
+		e.coordinatorEpoch, e.lastMarkerOffset = u.coordinator, u.batch.lastOffset
 		if e.txnFirstOffset == noTxn {
 			return Completed{}, false
 		}
@@ -264,4 +265,33 @@ func (t *Table) Expire(nowMs, expirationMs int64) {
 func (t *Table) HasOpenTransaction(id record.ProducerID, epoch record.ProducerEpoch) bool {
 	e := t.producers[id]
 	return e != nil && e.txnFirstOffset != noTxn && e.epoch == epoch
+}
+
+// CheckVerified holds a batch of a transaction, with the offset that it will have, against what its coordinator said. In a transaction that is
+// open here it is welcome.
+func (t *Table) CheckVerified(b record.Batch, origin record.Origin, v record.Verification) error {
+	id, epoch := b.ProducerID(), b.ProducerEpoch()
+	e := t.producers[id]
+	if e != nil && e.txnFirstOffset != noTxn && e.epoch == epoch {
+		return nil
+	}
+	switch {
+	case e != nil && epoch < e.epoch:
+		return &InvalidProducerEpoch{ProducerID: id, Epoch: epoch, CurrentEpoch: e.epoch, Offset: b.BaseOffset()}
+	case v.Required && (v.AsOf < 0 || !v.V2 && e != nil && e.lastMarkerOffset >= v.AsOf):
+		return &InvalidTxnState{ProducerID: id, Offset: b.BaseOffset(), Unverified: true}
+	case v.V2 && origin == record.Client && e == nil && b.BaseSequence() != 0:
+		return &OutOfOrderSequence{
+			ProducerID: id, Epoch: epoch, Offset: b.BaseOffset(), BaseSequence: b.BaseSequence(), LastSequence: record.NoSequence, CurrentEpoch: epoch,
+		}
+	}
+	return nil
+}
+
+// Fenced is the error for a producer whose epoch is below the last one that was seen of it, else nil.
+func (t *Table) Fenced(id record.ProducerID, epoch record.ProducerEpoch) error {
+	if e := t.producers[id]; e != nil && epoch < e.epoch {
+		return &InvalidProducerEpoch{ProducerID: id, Epoch: epoch, CurrentEpoch: e.epoch, Offset: t.end}
+	}
+	return nil
 }

@@ -17,7 +17,7 @@ import (
 
 // TestTable_Scripts runs testdata/*.txt. A batch is given as
 //
-//	batch producer=1 epoch=0 sequence=0 count=2 [txn] [origin=client|coordinator|replication]
+//	batch producer=1 epoch=0 sequence=0 count=2 [txn] [origin=client|coordinator|replication] [unverified | verified=5 (as of that offset)] [v2]
 //	marker producer=1 epoch=0 coordinator=3 [abort] [version=2]
 //
 // and gets the next offset. Other commands: stable hw=5, producers, expire now=…, snapshot (save and load).
@@ -58,7 +58,15 @@ func step(t *testing.T, table *Table, fields []string) string {
 		for range max(args["count"], 1) {
 			b.Add(record.Record{TimestampMs: args["time"]})
 		}
-		return apply(t, table, b, origin, 0)
+		v := record.Verification{AsOf: record.NoOffset}
+		if asOf, verified := args["verified"]; verified {
+			v.Required, v.AsOf = true, asOf
+		}
+		if _, unverified := words["unverified"]; unverified {
+			v.Required = true
+		}
+		_, v.V2 = words["v2"]
+		return apply(t, table, b, origin, 0, v)
 	case "marker":
 		_, abort := words["abort"]
 		o.BaseSequence, o.Control, o.Transactional = record.NoSequence, true, true
@@ -66,7 +74,7 @@ func step(t *testing.T, table *Table, fields []string) string {
 		if origin == record.Client {
 			origin = record.Coordinator
 		}
-		return apply(t, table, record.NewBuilder(o).Add(record.ControlRecord(m, args["time"])), origin, int16(args["version"]))
+		return apply(t, table, record.NewBuilder(o).Add(record.ControlRecord(m, args["time"])), origin, int16(args["version"]), record.Verification{})
 	case "stable":
 		return fmt.Sprint(table.LastStableOffset(args["hw"]))
 	case "producers":
@@ -88,12 +96,17 @@ func step(t *testing.T, table *Table, fields []string) string {
 	return "unknown step " + fields[0]
 }
 
-func apply(t *testing.T, table *Table, builder *record.Builder, origin record.Origin, version int16) string {
+func apply(t *testing.T, table *Table, builder *record.Builder, origin record.Origin, version int16, v record.Verification) string {
 	b, err := builder.Build()
 	if err != nil {
 		t.Fatal(err)
 	}
 	u, d, duplicate, err := table.Prepare(b, origin, version)
+	if b.IsTransactional() && !b.IsControl() && !duplicate {
+		if unverified := table.CheckVerified(b, origin, v); unverified != nil {
+			err = unverified
+		}
+	}
 	if err != nil {
 		return fmt.Sprintf("%T: %v", err, err)
 	}
