@@ -88,8 +88,40 @@ func (r *Replica) SizeBytes() int64 { return r.log().SizeBytes() }
 // Append appends one validated batch as the leader. It returns once the batch is in the log (and flushed, where the topic says so before
 // the acknowledgement); whether it is committed shows in the result's high watermark. b is patched in place and free again on return.
 func (r *Replica) Append(b record.Batch, q partition.AppendQuery, origin partlog.Origin, nowMs int64) (partition.AppendResult, error) {
+	appendTo := func(l *partlog.Log, epoch record.LeaderEpoch) (partlog.AppendInfo, error) {
+		if b.IsTransactional() {
+			return l.AppendTransactional(b, epoch, origin, q.Verification, nowMs)
+		}
+		return l.AppendAsLeader(b, epoch, origin, nowMs)
+	}
+	return r.write(q, appendTo, nowMs)
+}
+
+// AppendMarker is Append for the end marker of a transaction, of a coordinator with that version of transactions.
+func (r *Replica) AppendMarker(b record.Batch, q partition.AppendQuery, transactionVersion int16, nowMs int64) (partition.AppendResult, error) {
+	appendTo := func(l *partlog.Log, epoch record.LeaderEpoch) (partlog.AppendInfo, error) {
+		return l.AppendMarker(b, epoch, transactionVersion, nowMs)
+	}
+	return r.write(q, appendTo, nowMs)
+}
+
+// OpenTransaction says whether the producer, in that epoch, has a transaction open here. If not, asOf is for a record.Verification. An epoch
+// that is over is an error.
+func (r *Replica) OpenTransaction(id record.ProducerID, epoch record.ProducerEpoch) (open bool, asOf int64, err error) {
+	if _, err := r.leading(record.NoLeaderEpoch); err != nil {
+		return false, record.NoOffset, err
+	}
+	return r.log().OpenTransaction(id, epoch)
+}
+
+// FlushesFirst says whether an append waits for the disk.
+func (r *Replica) FlushesFirst() bool { return flushesFirst(r.config.Load()) }
+
+type appendFunc func(l *partlog.Log, epoch record.LeaderEpoch) (partlog.AppendInfo, error)
+
+func (r *Replica) write(q partition.AppendQuery, appendTo appendFunc, nowMs int64) (partition.AppendResult, error) {
 	config := r.config.Load()
-	result, err := r.append(b, q, origin, config, nowMs)
+	result, err := r.append(q, appendTo, config, nowMs)
 	if err != nil {
 		return result, r.check(err)
 	}
@@ -104,7 +136,7 @@ func (r *Replica) Append(b record.Batch, q partition.AppendQuery, origin partlog
 	return result, nil
 }
 
-func (r *Replica) append(b record.Batch, q partition.AppendQuery, origin partlog.Origin, config *TopicConfig, nowMs int64) (partition.AppendResult, error) {
+func (r *Replica) append(q partition.AppendQuery, appendTo appendFunc, config *TopicConfig, nowMs int64) (partition.AppendResult, error) {
 	r.writer.Lock()
 	defer r.writer.Unlock()
 	if err := r.role.Load().gone; err != nil {
@@ -115,9 +147,9 @@ func (r *Replica) append(b record.Batch, q partition.AppendQuery, origin partlog
 		return partition.AppendResult{}, err
 	}
 	epoch := state.Registration().LeaderEpoch
-	info, err := r.log().AppendAsLeader(b, epoch, origin, nowMs)
+	info, err := appendTo(r.log(), epoch)
 	if err != nil && r.reopenedLocked(err, nowMs) {
-		info, err = r.log().AppendAsLeader(b, epoch, origin, nowMs)
+		info, err = appendTo(r.log(), epoch)
 	}
 	if err != nil {
 		return partition.AppendResult{}, err
