@@ -31,19 +31,26 @@ func (h *Handlers) offsetFetch(c *Context, request *kmsg.OffsetFetchRequest) Rep
 	if c.Version < firstFetchManyGroups {
 		groups = []kmsg.OffsetFetchRequestGroup{oneGroup(request)}
 	}
-	reply, complete := c.Pending()
+	reply, complete := c.PendingReply()
+	var size answerSize
 	results := make([]kmsg.OffsetFetchResponseGroup, len(groups))
 	all := newCountdown(len(groups), func() {
+		if size.over() {
+			complete(answerTooLarge())
+			return
+		}
 		response := request.ResponseKind().(*kmsg.OffsetFetchResponse)
 		response.Groups = results
 		if c.Version < firstFetchManyGroups {
 			onlyGroup(response, &results[0])
 		}
-		complete(response)
+		complete(Respond(response))
 	})
 	for i := range groups {
 		h.fetchOffsets(c, groups[i], request.RequireStable, func(result kmsg.OffsetFetchResponseGroup) {
-			results[i] = result
+			if size.add(fetchedOffsetsBytes(&result)) {
+				results[i] = result
+			}
 			all.done()
 		})
 	}

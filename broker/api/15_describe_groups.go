@@ -14,16 +14,24 @@ import (
 )
 
 func (h *Handlers) describeGroups(c *Context, request *kmsg.DescribeGroupsRequest) Reply {
-	reply, complete := c.Pending()
+	reply, complete := c.PendingReply()
+	var size answerSize
 	results := make([]kmsg.DescribeGroupsResponseGroup, len(request.Groups))
 	all := newCountdown(len(results), func() {
+		if size.over() {
+			complete(answerTooLarge())
+			return
+		}
 		response := request.ResponseKind().(*kmsg.DescribeGroupsResponse)
 		response.Groups = results
-		complete(response)
+		complete(Respond(response))
 	})
 	for i, id := range request.Groups {
 		h.submitGroup(id, func(m *group.Machine, nowMs int64) (machine.Effects, error) {
-			results[i] = m.DescribeGroup(id, c.Version)
+			if !size.over() {
+				results[i] = m.DescribeGroup(id, c.Version)
+				size.add(describedGroupBytes(&results[i]))
+			}
 			return machine.Effects{}, nil
 		}, func(err error) {
 			switch {

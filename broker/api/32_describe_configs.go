@@ -31,6 +31,7 @@ func (h *Handlers) describeConfigs(c *Context, request *kmsg.DescribeConfigsRequ
 			return Respond(describeConfigsError(request, fmt.Sprintf("Unexpected resource type %s for resource %s", resourceName(in.ResourceType), in.ResourceName)))
 		}
 	}
+	var size answerSize
 	for i := range request.Resources {
 		in := &request.Resources[i]
 		out := kmsg.NewDescribeConfigsResponseResource()
@@ -45,6 +46,10 @@ func (h *Handlers) describeConfigs(c *Context, request *kmsg.DescribeConfigsRequ
 		out.Configs = make([]kmsg.DescribeConfigsResponseResourceConfig, len(entries))
 		for j := range entries {
 			out.Configs[j] = describedConfig(&entries[j], request)
+			size.add(describedConfigBytes(&out.Configs[j]))
+		}
+		if size.over() {
+			return answerTooLarge()
 		}
 		response.Resources = append(response.Resources, out)
 	}

@@ -21,6 +21,7 @@ type ProducerLister interface {
 func (h *Handlers) describeProducers(c *Context, request *kmsg.DescribeProducersRequest) Reply {
 	image := h.Controller.Image()
 	response := kmsg.NewPtrDescribeProducersResponse()
+	var size answerSize
 	response.Topics = make([]kmsg.DescribeProducersResponseTopic, len(request.Topics))
 	for i := range request.Topics {
 		asked, answered := &request.Topics[i], &response.Topics[i]
@@ -37,6 +38,9 @@ func (h *Handlers) describeProducers(c *Context, request *kmsg.DescribeProducers
 			}
 			producers, err := h.activeProducers(asked.Topic, index, c.NowMs)
 			a.ErrorCode = c.code(err)
+			if !size.add(elementBytes * (1 + len(producers))) {
+				return answerTooLarge()
+			}
 			a.ActiveProducers = describeEach(producers)
 		}
 	}
