@@ -1,4 +1,4 @@
-// Package interchange checks that Apache Kafka's own tools read what the broker writes.
+// Package interchange checks that Apache Kafka and the broker read each other's data directories, and that Kafka's own tools read ours.
 package interchange
 
 import (
