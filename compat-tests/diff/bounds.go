@@ -24,6 +24,8 @@ type subject struct {
 	after func(r *Run, step string, version int16, n int)
 	// skip leaves changes out, "field = value" or "field", each with the reason.
 	skip map[string]string
+	// since are versions before which kmsg writes a tagged field that the schema brought later.
+	since map[string]int16
 	// alone: see Scenario.Alone.
 	alone bool
 }
@@ -67,7 +69,7 @@ func (sub subject) scenario(version int16) Scenario {
 			sample := sub.valid(r, r.sides[0], version, 0)
 			sample.SetVersion(version)
 			for _, c := range changes(sample) {
-				if _, skipped := sub.skip[c.field]; skipped {
+				if _, skipped := sub.skip[c.field]; skipped || version < sub.since[c.field] {
 					continue
 				}
 				if _, skipped := sub.skip[c.String()]; skipped {

@@ -261,7 +261,7 @@ func renamed(class string, absent ...any) func(c *comparison, path, at string, k
 			}
 			return
 		}
-		if k.Kind() == reflect.String && len(k.String()) != len(s.String()) {
+		if class == "member id" && len(k.String()) != len(s.String()) {
 			c.differ(path, at, show(k), show(s))
 			return
 		}

@@ -38,7 +38,9 @@ var (
 	byTopic      = rule{sortBy: textField("Topic")}
 	byName       = rule{sortBy: textField("Name")}
 	byGroup      = rule{sortBy: textField("Group")}
+	counter      = rule{equal: bothPositive}
 	notPendingID = rule{leaveOut: func(e reflect.Value) bool { return !servedBySluice(int16(e.FieldByName("ApiKey").Int())) }}
+	notPending   = rule{leaveOut: func(e reflect.Value) bool { return pendingFeatures[textField("Name")(e)] != "" }, sortBy: textField("Name")}
 )
 
 // rules is THE list of normalisations, by the path of the field. Everything that is not here is compared exactly, the order of lists included.
@@ -78,14 +80,20 @@ var rules = map[string]rule{
 	"DescribeLogDirsResponse.Dirs[].UsableBytes":  diskBytes,
 
 	// Apache Kafka takes these out of hash maps: no client can rely on the order.
-	"MetadataResponse.Topics":                     byTopic,
-	"DescribeLogDirsResponse.Dirs[].Topics":       byTopic,
-	"DescribeConfigsResponse.Resources[].Configs": byName,
-	"CreateTopicsResponse.Topics[].Configs":       byName,
-	"ListGroupsResponse.Groups":                   byGroup,
+	"MetadataResponse.Topics":                            byTopic,
+	"DescribeLogDirsResponse.Dirs[].Topics":              byTopic,
+	"DescribeLogDirsResponse.Dirs[].Topics[].Partitions": {sortBy: numberField("Partition")},
+	"DescribeConfigsResponse.Resources[].Configs":        byName,
+	"CreateTopicsResponse.Topics[].Configs":              byName,
+	"ListGroupsResponse.Groups":                          byGroup,
 
 	// What Sluice does not serve yet is in pending.md.
-	"ApiVersionsResponse.ApiKeys": notPendingID,
+	"ApiVersionsResponse.ApiKeys":           notPendingID,
+	"ApiVersionsResponse.SupportedFeatures": notPending,
+	"ApiVersionsResponse.FinalizedFeatures": notPending,
+
+	// The offset of the metadata log at which the features were seen: each broker has written records of its own.
+	"ApiVersionsResponse.FinalizedFeaturesEpoch": counter,
 }
 
 func textField(name string) func(reflect.Value) string {
@@ -99,6 +107,11 @@ func textField(name string) func(reflect.Value) string {
 		}
 		return f.String()
 	}
+}
+
+// numberField orders by a number: as text of one width.
+func numberField(name string) func(reflect.Value) string {
+	return func(e reflect.Value) string { return fmt.Sprintf("%020d", e.FieldByName(name).Int()) }
 }
 
 // bothPositive compares sizes of disks: both absent, or both there.

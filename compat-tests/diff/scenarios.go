@@ -34,7 +34,6 @@ func scenarios() []Scenario {
 }
 
 // stories are the scenarios of many steps.
-func stories() []Scenario { return slices.Concat[[]Scenario]() }
-
-// frames are the scenarios about what is no valid request at all.
-func frames() []Scenario { return nil }
+func stories() []Scenario {
+	return slices.Concat(produceStories(), fetchStories(), groupStories(), adminStories())
+}

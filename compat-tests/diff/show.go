@@ -13,7 +13,7 @@ const showLimit = 160
 // show prints a value of a message for a reader: nil is not empty, ids as Kafka writes them, long texts cut.
 func show(v reflect.Value) string {
 	var b strings.Builder
-	write(&b, v)
+	printInto(&b, v)
 	if s := b.String(); len(s) > showLimit {
 		return s[:showLimit] + fmt.Sprintf("… (%d bytes)", len(s))
 	}
@@ -34,14 +34,14 @@ func showAll(values []reflect.Value) string {
 	return b.String()
 }
 
-func write(b *strings.Builder, v reflect.Value) {
+func printInto(b *strings.Builder, v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Pointer:
 		if v.IsNil() {
 			b.WriteString("null")
 			return
 		}
-		write(b, v.Elem())
+		printInto(b, v.Elem())
 	case reflect.String:
 		fmt.Fprintf(b, "%q", v.String())
 	case reflect.Array:
@@ -62,7 +62,7 @@ func write(b *strings.Builder, v reflect.Value) {
 				if i > 0 {
 					b.WriteByte(' ')
 				}
-				write(b, v.Index(i))
+				printInto(b, v.Index(i))
 			}
 			b.WriteByte(']')
 		}
@@ -79,7 +79,7 @@ func write(b *strings.Builder, v reflect.Value) {
 			}
 			first = false
 			b.WriteString(f.Name + ":")
-			write(b, v.Field(i))
+			printInto(b, v.Field(i))
 		}
 		b.WriteByte('}')
 	default:
