@@ -37,6 +37,7 @@ type Options struct {
 
 	LogStartOffset int64 // from log-start-offset-checkpoint; 0 if it has no entry
 	RecoveryPoint  int64 // from recovery-point-offset-checkpoint; 0 if it has no entry
+	CleanedTo      int64 // from cleaner-offset-checkpoint; 0 if it has no entry: below it segments need not reach to the next one
 	CleanShutdown  bool  // the log was closed before: nothing is scanned
 
 	ProducerIDExpirationMs int64 // producer.id.expiration.ms; 0 = one day
@@ -69,6 +70,7 @@ type Log struct {
 	background   func(func())
 	progress     func(Recovery)
 	jitterSeed   uint64
+	cleanedTo    int64 // when it was opened
 	expirationMs atomic.Int64
 	config       atomic.Pointer[Config]
 
@@ -95,6 +97,9 @@ type Log struct {
 	renamed   bool               // segments were deleted since the directory was synced
 	preparing bool               // prepareRoll is under way
 	busy      bool               // something was appended since the last Retain
+	// The lowest offset that the log was truncated to since Truncated was called, if it was.
+	truncatedTo    int64
+	truncatedSince bool
 }
 
 // doomed is a file, or the files of a segment, that have been renamed and wait for their removal.

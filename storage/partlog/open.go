@@ -1,7 +1,6 @@
 package partlog
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -40,6 +39,7 @@ func Open(o Options) (*Log, error) {
 		l.expirationMs.Store(defaultProducerIDExpirationMs)
 	}
 	l.lastFlushMs.Store(o.NowMs)
+	l.cleanedTo = o.CleanedTo
 	if err := l.open(o); err != nil {
 		if l.segments.Load() != nil {
 			l.closeFiles()
@@ -56,9 +56,6 @@ type folder struct {
 	epochs    bool // there is a leader-epoch-checkpoint
 }
 
-// errInterruptedCleaning is returned for a folder that holds files which a compaction had not put in their place yet.
-var errInterruptedCleaning = errors.New("a compaction was interrupted while it put its files in place")
-
 // readFolder lists the folder, and removes what is left of an earlier life.
 func (l *Log) readFolder() (folder, error) {
 	f := folder{segments: map[int64]segment.Files{}}
@@ -68,6 +65,13 @@ func (l *Log) readFolder() (folder, error) {
 	names, err := l.fs.ReadDir(l.dir)
 	if err != nil {
 		return f, err
+	}
+	if swapped, err := l.finishSwaps(names); err != nil {
+		return f, err
+	} else if swapped {
+		if names, err = l.fs.ReadDir(l.dir); err != nil {
+			return f, err
+		}
 	}
 	var orphans []string
 	for _, entry := range names {
@@ -84,8 +88,6 @@ func (l *Log) readFolder() (folder, error) {
 			continue
 		}
 		switch {
-		case strings.HasSuffix(suffix, segment.SwapSuffix):
-			return f, fmt.Errorf("%s: %w", name, errInterruptedCleaning)
 		case strings.HasSuffix(suffix, segment.DeletedSuffix), strings.HasSuffix(suffix, segment.CleanedSuffix):
 			if err := l.fs.Remove(path.Join(l.dir, name)); err != nil {
 				return f, err
@@ -274,7 +276,7 @@ func (l *Log) recoverFrom(i int) error {
 			}
 			break
 		}
-		if gap := segments[i+1].BaseOffset() - s.NextOffset(); cut > 0 || gap < 0 || gap > 0 && gap <= math.MaxInt32 {
+		if gap := segments[i+1].BaseOffset() - s.NextOffset(); cut > 0 || gap < 0 || gap > 0 && gap <= math.MaxInt32 && segments[i+1].BaseOffset() > l.cleanedTo {
 			l.report(Recovery{SegmentBase: s.BaseOffset(), TruncatedBytes: cut, SegmentsDropped: len(segments) - i - 1})
 			l.publish(slices.Clone(segments[:i+1]))
 			if err := l.discardFromEnd(segments[i+1:]); err != nil {

@@ -2,7 +2,6 @@ package partlog
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
@@ -165,17 +164,6 @@ func TestOpen_Repairs(t *testing.T) {
 				}
 			}
 		}
-	}
-}
-
-// TestOpen_InterruptedCompaction_IsRefused: its files may be the only copy.
-func TestOpen_InterruptedCompaction_IsRefused(t *testing.T) {
-	mem, c, _ := threeSegments(t)
-	writeFile(t, mem, segmentPath(0, ".log.swap"), []byte("x"))
-	_, err := Open(Options{FS: mem, Dir: "/t-0", Config: c})
-	var fault *Fault
-	if !errors.As(err, &fault) || !errors.Is(err, errInterruptedCleaning) {
-		t.Fatal(err)
 	}
 }
 

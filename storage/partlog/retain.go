@@ -81,6 +81,9 @@ func (l *Log) beyondTime(c *Config) deletable {
 		return none
 	}
 	return func(s *segment.Segment, _ int64) (bool, error) {
+		if s.Size() == 0 {
+			return true, nil // nothing was left of it by compaction
+		}
 		newest, err := s.LargestTimestamp()
 		return l.nowMs-newest > c.RetentionMs, err
 	}

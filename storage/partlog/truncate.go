@@ -19,6 +19,7 @@ func (l *Log) TruncateTo(offset int64) error {
 	if offset < 0 {
 		return l.outOfRange(offset)
 	}
+	l.noteTruncation(offset)
 	l.truncations.Add(1)
 	defer l.truncations.Add(1)
 	if err := l.truncateTo(offset); err != nil {
@@ -116,6 +117,7 @@ func (l *Log) TruncateFullyAndStartAt(offset int64) error {
 	if offset < 0 {
 		return l.outOfRange(offset)
 	}
+	l.noteTruncation(offset)
 	l.truncations.Add(1)
 	defer l.truncations.Add(1)
 	if err := l.startOver(offset); err != nil {

@@ -42,9 +42,10 @@ type Segment struct {
 	size       atomic.Int64
 	nextOffset atomic.Int64 // after the last batch, the base offset if there is none; unknownEnd in a segment that was loaded and not scanned
 	recent     atomic.Pointer[recentBatches]
-	deleted    atomic.Bool // the files have their names for deletion
-	rebuilding atomic.Bool // the index files have names for work in progress
-	suspect    atomic.Bool // a reader found that the offset index does not fit the log
+	deleted    atomic.Bool  // the files have their names for deletion
+	stage      atomic.Int32 // stageDone but for what compaction makes
+	rebuilding atomic.Bool  // the index files have names for work in progress
+	suspect    atomic.Bool  // a reader found that the offset index does not fit the log
 
 	// The largest timestamp and the last offset of the first batch that has it. Of a loaded segment it is read from the time index when
 	// first wanted.
@@ -84,6 +85,8 @@ func (s *Segment) path(kind fileKind) string {
 	switch {
 	case s.deleted.Load():
 		name = append(name, DeletedSuffix...)
+	case s.stage.Load() != stageDone:
+		name = append(name, stageSuffixes[s.stage.Load()]...)
 	case s.rebuilding.Load() && (kind == offsetFile || kind == timeFile):
 		name = append(name, CleanedSuffix...)
 	}
@@ -392,7 +395,7 @@ func (s *Segment) Suspect() bool { return s.suspect.Load() }
 // each calls f for each file that exists.
 func (s *Segment) each(f func(h *handle) error) error {
 	exists := [fileKinds]bool{s.created, s.offsets.written, s.times.written, s.txns.written}
-	for kind, h := range [fileKinds]*handle{&s.log, &s.offsets.handle, &s.times.handle, &s.txns.handle} {
+	for kind, h := range s.handlesOf() {
 		if !exists[kind] {
 			continue
 		}
@@ -405,11 +408,13 @@ func (s *Segment) each(f func(h *handle) error) error {
 
 // MarkDeleted renames the files so that they are not found any more after a restart. Readers go on, until Remove.
 func (s *Segment) MarkDeleted() error {
-	handles := [fileKinds]*handle{&s.log, &s.offsets.handle, &s.times.handle, &s.txns.handle}
-	for _, h := range handles {
-		h.mu.Lock() // nobody opens a file while its name changes
-		defer h.mu.Unlock()
-	}
+	names := []*Segment{s}
+	holdNames(names)
+	defer releaseNames(names)
+	return s.markDeletedHeld()
+}
+
+func (s *Segment) markDeletedHeld() error {
 	if s.deleted.Load() {
 		return nil
 	}
@@ -437,7 +442,7 @@ func (s *Segment) Remove() error {
 
 // Close closes the files as soon as nobody uses them.
 func (s *Segment) Close() {
-	for _, h := range [fileKinds]*handle{&s.log, &s.offsets.handle, &s.times.handle, &s.txns.handle} {
+	for _, h := range s.handlesOf() {
 		h.close()
 	}
 }
