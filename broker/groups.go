@@ -94,7 +94,7 @@ func (g *groups) follow(t *metadata.Topic, index int32) {
 		g.log.Error("cannot coordinate groups", zap.String("topic", t.Name), zap.Int32("partition", index), zap.Error(err))
 		return
 	}
-	g.Load(index, p.LeaderEpoch, &groupLog{replica: r, epoch: p.LeaderEpoch, maxBatchBytes: func() int { return g.settings.topic(group.Topic).api.MaxMessageBytes }})
+	g.Load(index, p.LeaderEpoch, &coordinatorLog{replica: r, epoch: p.LeaderEpoch, maxBatchBytes: func() int { return g.settings.topic(group.Topic).api.MaxMessageBytes }})
 }
 
 func (g *groups) close() error {
@@ -102,25 +102,31 @@ func (g *groups) close() error {
 	return nil
 }
 
-// groupLog is a replica as a coordinator writes and reads it, under the leadership for which it was loaded.
-type groupLog struct {
+// coordinatorLog is a replica as a coordinator writes and reads it, under the leadership for which it was loaded.
+type coordinatorLog struct {
 	replica       *replica.Replica
 	epoch         record.LeaderEpoch
 	maxBatchBytes func() int
 }
 
-var _ coordinator.Log = (*groupLog)(nil)
+var _ coordinator.Log = (*coordinatorLog)(nil)
 
-func (l *groupLog) Append(b record.Batch, nowMs int64) (int64, error) {
-	const all = -1 // what a group was told must not be lost with one replica
-	result, err := l.replica.Append(b, partition.AppendQuery{RequiredAcks: all, LeaderEpoch: l.epoch}, record.Coordinator, nowMs)
-	if err != nil {
-		return record.NoOffset, api.KafkaError(err)
-	}
-	return result.LastOffset, nil
+func (l *coordinatorLog) Append(b record.Batch, v record.Verification, nowMs int64) (int64, error) {
+	result, err := l.replica.Append(b, l.query(v), record.Coordinator, nowMs)
+	return result.LastOffset, api.KafkaError(err)
 }
 
-func (l *groupLog) Read(fetchOffset int64, maxBytes int) ([]byte, error) {
+func (l *coordinatorLog) AppendMarker(b record.Batch, transactionVersion int16, nowMs int64) (int64, error) {
+	result, err := l.replica.AppendMarker(b, l.query(record.Verification{}), transactionVersion, nowMs)
+	return result.LastOffset, api.KafkaError(err)
+}
+
+func (l *coordinatorLog) query(v record.Verification) partition.AppendQuery {
+	const all = -1 // what a client was told must not be lost with one replica
+	return partition.AppendQuery{RequiredAcks: all, LeaderEpoch: l.epoch, Verification: v}
+}
+
+func (l *coordinatorLog) Read(fetchOffset int64, maxBytes int) ([]byte, error) {
 	_, slice, err := l.replica.Read(partition.ReadQuery{
 		Offset: fetchOffset, MaxBytes: maxBytes, AtLeastOne: true, LeaderEpoch: l.epoch, LastFetchedEpoch: record.NoLeaderEpoch, Isolation: partition.ReadLogEnd,
 	})
@@ -138,10 +144,12 @@ func (l *groupLog) Read(fetchOffset int64, maxBytes int) ([]byte, error) {
 	return batches, nil
 }
 
-func (l *groupLog) Offsets() (logStartOffset, logEndOffset, highWatermark int64) {
+func (l *coordinatorLog) Offsets() (logStartOffset, logEndOffset, highWatermark int64) {
 	return l.replica.LogStartOffset(), l.replica.LogEndOffset(), l.replica.HighWatermark()
 }
 
-func (l *groupLog) Watch(f func(highWatermark int64)) (cancel func()) { return l.replica.OnCommit(f) }
+func (l *coordinatorLog) Watch(f func(highWatermark int64)) (cancel func()) {
+	return l.replica.OnCommit(f)
+}
 
-func (l *groupLog) MaxBatchBytes() int { return l.maxBatchBytes() }
+func (l *coordinatorLog) MaxBatchBytes() int { return l.maxBatchBytes() }

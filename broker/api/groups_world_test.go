@@ -142,14 +142,24 @@ type committedLog struct {
 	reading  chan struct{} // reads wait for it to be closed; nil: they do not
 }
 
-func (l *committedLog) Append(b record.Batch, nowMs int64) (int64, error) {
-	appended, err := l.AppendAsLeader(b, 0, record.Coordinator, nowMs)
+func (l *committedLog) Append(b record.Batch, v record.Verification, nowMs int64) (int64, error) {
+	if b.IsTransactional() {
+		return l.committed(l.AppendTransactional(b, 0, record.Coordinator, v, nowMs))
+	}
+	return l.committed(l.AppendAsLeader(b, 0, record.Coordinator, nowMs))
+}
+
+func (l *committedLog) AppendMarker(b record.Batch, transactionVersion int16, nowMs int64) (int64, error) {
+	return l.committed(l.Log.AppendMarker(b, 0, transactionVersion, nowMs))
+}
+
+func (l *committedLog) committed(appended partlog.AppendInfo, err error) (int64, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, f := range l.watchers {
 		f(l.LogEndOffset())
 	}
-	return appended.LastOffset, err
+	return appended.LastOffset, KafkaError(err)
 }
 
 func (l *committedLog) Read(offset int64, maxBytes int) ([]byte, error) {

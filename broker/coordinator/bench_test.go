@@ -16,10 +16,13 @@ type nullLog struct {
 	watcher func(int64)
 }
 
-func (l *nullLog) Append(b record.Batch, _ int64) (int64, error) {
+func (l *nullLog) Append(b record.Batch, _ record.Verification, _ int64) (int64, error) {
 	l.end += int64(b.Count())
 	l.watcher(l.end)
 	return l.end - 1, nil
+}
+func (l *nullLog) AppendMarker(b record.Batch, _ int16, nowMs int64) (int64, error) {
+	return l.Append(b, record.Verification{}, nowMs)
 }
 func (l *nullLog) Read(int64, int) ([]byte, error) { return nil, nil }
 func (l *nullLog) Offsets() (int64, int64, int64)  { return 0, 0, 0 }

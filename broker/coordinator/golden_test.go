@@ -27,7 +27,7 @@ func TestKafkaBatches(t *testing.T) {
 			t.Fatal(err)
 		}
 		kafka := record.Batch(b)
-		builder := newBuilder()
+		builder := newBuilder(0)
 		for r, err := range kafka.Records(0) {
 			if err != nil {
 				t.Fatal(err)

@@ -42,8 +42,11 @@ type Machine interface {
 // Log is one partition of the internal topic, as its leader sees it. Its errors say with a *kerr.Error what went wrong where Kafka has a
 // code for it: NotLeaderForPartition, KafkaStorageError, NotEnoughReplicas, MessageTooLarge …
 type Log interface {
-	// Append writes one batch as the leader and returns the offset of its last record. The batch may be reused afterwards.
-	Append(b record.Batch, nowMs int64) (lastOffset int64, err error)
+	// Append writes one batch as the leader and returns the offset of its last record. The batch may be reused afterwards. v is for a batch of
+	// a transaction.
+	Append(b record.Batch, v record.Verification, nowMs int64) (lastOffset int64, err error)
+	// AppendMarker is Append for the end marker of a transaction, of that version of transactions.
+	AppendMarker(b record.Batch, transactionVersion int16, nowMs int64) (lastOffset int64, err error)
 	// Read returns batches from the one that holds fetchOffset on: the first is whole even when it is larger than maxBytes, the last may
 	// be cut short. Below the log end offset there is always one.
 	Read(fetchOffset int64, maxBytes int) ([]byte, error)
@@ -63,6 +66,7 @@ type Options[M Machine] struct {
 	NowMs          func() int64
 	WriteTimeoutMs func() int64 // how long a reply waits for its records to be committed (offsets.commit.timeout.ms)
 	LoadBytes      int          // how much is read at a time when loading (offsets.load.buffer.size)
+	BaseSequence   int32        // in the header of batches: Kafka's coordinators do not agree on it
 	Log            *zap.Logger
 }
 
@@ -131,6 +135,23 @@ func (rt *Runtime[M]) shard(partition int32) *shard[M] {
 func (rt *Runtime[M]) Submit(partition int32, op func(m M, nowMs int64) (machine.Effects, error), done func(error)) {
 	s := rt.shard(partition)
 	if s == nil || !s.post(event[M]{kind: opEvent, op: op, done: done}) {
+		done(kerr.NotCoordinator)
+	}
+}
+
+// An EndTransaction is the end of a transaction that has records in a partition.
+type EndTransaction struct {
+	Producer         machine.Producer
+	CoordinatorEpoch int32 // of the transaction's coordinator
+	Commit           bool
+	Version          int16 // of transactions
+}
+
+// EndTransaction appends the end marker of a transaction and applies it. done is called as by Submit; with the log's error when it refuses the
+// marker, which changes nothing.
+func (rt *Runtime[M]) EndTransaction(partition int32, e EndTransaction, done func(error)) {
+	s := rt.shard(partition)
+	if s == nil || !s.post(event[M]{kind: endEvent, end: e, done: done}) {
 		done(kerr.NotCoordinator)
 	}
 }

@@ -33,6 +33,7 @@ type testLog struct {
 	readGate      chan struct{}
 	batches       int
 	watchers      map[int]func(int64)
+	watched       int // names watchers
 }
 
 func openTestLog(t *testing.T, fs vfs.FS) *testLog {
@@ -44,7 +45,20 @@ func openTestLog(t *testing.T, fs vfs.FS) *testLog {
 	return &testLog{Log: log, maxBatchBytes: 10_000, highWatermark: log.LogEndOffset(), watchers: map[int]func(int64){}}
 }
 
-func (l *testLog) Append(b record.Batch, nowMs int64) (int64, error) {
+func (l *testLog) Append(b record.Batch, v record.Verification, nowMs int64) (int64, error) {
+	return l.append(b, func() (partlog.AppendInfo, error) {
+		if b.IsTransactional() {
+			return l.AppendTransactional(b, 1, record.Coordinator, v, nowMs)
+		}
+		return l.AppendAsLeader(b, 1, record.Coordinator, nowMs)
+	})
+}
+
+func (l *testLog) AppendMarker(b record.Batch, transactionVersion int16, nowMs int64) (int64, error) {
+	return l.append(b, func() (partlog.AppendInfo, error) { return l.Log.AppendMarker(b, 1, transactionVersion, nowMs) })
+}
+
+func (l *testLog) append(b record.Batch, write func() (partlog.AppendInfo, error)) (int64, error) {
 	l.mu.Lock()
 	gate, fail := l.gate, l.fail
 	l.fail = nil
@@ -58,7 +72,7 @@ func (l *testLog) Append(b record.Batch, nowMs int64) (int64, error) {
 	if len(b) > l.maxBatchBytes {
 		return 0, fmt.Errorf("batch of %d bytes, %d are the limit", len(b), l.maxBatchBytes)
 	}
-	appended, err := l.AppendAsLeader(b, 1, record.Coordinator, nowMs)
+	appended, err := write()
 	if err != nil {
 		return 0, err
 	}
@@ -110,7 +124,8 @@ func (l *testLog) Offsets() (int64, int64, int64) {
 func (l *testLog) Watch(f func(int64)) func() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	id := len(l.watchers) + 1
+	l.watched++
+	id := l.watched
 	l.watchers[id] = f
 	return func() {
 		l.mu.Lock()
@@ -586,7 +601,7 @@ func TestRuntime_LoadsWhatItCanRead(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := f.log.Append(b, time.Now().UnixMilli()); err != nil {
+			if _, err := f.log.Append(b, record.Verification{}, time.Now().UnixMilli()); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -663,7 +678,7 @@ func TestSizeOf(t *testing.T) {
 			if valueBytes >= 0 {
 				r.Value = make([]byte, valueBytes)
 			}
-			b := newBuilder()
+			b := newBuilder(0)
 			for range n - 1 {
 				b.Add(record.Record{TimestampMs: 5})
 			}

@@ -16,6 +16,7 @@ type eventKind uint8
 
 const (
 	opEvent         eventKind = iota // run op, reply to done
+	endEvent                         // end a transaction, reply to done
 	parkEvent                        // run parkOp, reply to parked when an answer comes
 	deferrableEvent                  // an opEvent that waits for the end of loading
 	lookEvent                        // show the machine to look
@@ -26,6 +27,7 @@ const (
 type event[M Machine] struct {
 	kind   eventKind
 	op     func(m M, nowMs int64) (machine.Effects, error)
+	end    EndTransaction
 	parkOp func(m M, nowMs int64, t machine.Token) (machine.Effects, error)
 	done   func(error)
 	parked func(any, error)
@@ -37,7 +39,7 @@ type event[M Machine] struct {
 // fail tells an event that it will not happen.
 func (e *event[M]) fail(err error) {
 	switch e.kind {
-	case opEvent, deferrableEvent:
+	case opEvent, endEvent, deferrableEvent:
 		e.done(err)
 	case parkEvent:
 		e.parked(nil, err)
@@ -141,7 +143,7 @@ func (s *shard[M]) post(e event[M]) bool {
 		box.Unlock()
 		return false
 	}
-	if len(box.queue) >= maxQueued && (e.kind == opEvent || e.kind == parkEvent) {
+	if len(box.queue) >= maxQueued && (e.kind == opEvent || e.kind == endEvent || e.kind == parkEvent) {
 		box.Unlock()
 		e.fail(kerr.CoordinatorNotAvailable)
 		return true
@@ -219,6 +221,8 @@ func (s *shard[M]) perform(e *event[M], nowMs int64) {
 	case lookEvent:
 		e.look(s.machine)
 		e.looked()
+	case endEvent:
+		s.endTransaction(e.end, e.done, nowMs)
 	case parkEvent:
 		s.token++
 		t := s.token

@@ -20,12 +20,12 @@ type batch struct {
 
 func (b *batch) reset() { b.builder = nil }
 
-// newBuilder starts a batch with the header that Kafka's coordinators give theirs: no producer, but sequence numbers from 0.
-func newBuilder() *record.Builder {
+// newBuilder starts a batch with the header that Kafka's coordinators give theirs: no producer, but perhaps sequence numbers.
+func newBuilder(baseSequence int32) *record.Builder {
 	return record.NewBuilder(record.BuilderOptions{
 		ProducerID:    record.NoProducerID,
 		ProducerEpoch: record.NoProducerEpoch,
-		BaseSequence:  0,
+		BaseSequence:  baseSequence,
 		LeaderEpoch:   record.NoLeaderEpoch,
 	})
 }
@@ -142,6 +142,9 @@ func (s *shard[M]) collect(e machine.Effects, nowMs int64) error {
 	if len(e.Records) == 0 {
 		return nil
 	}
+	if e.Transaction != nil {
+		return s.collectTransactional(e, nowMs)
+	}
 	limit := s.log.MaxBatchBytes()
 	if !e.Splittable {
 		total, count := 0, 0
@@ -172,7 +175,7 @@ func (s *shard[M]) collect(e machine.Effects, nowMs int64) error {
 			}
 		}
 		if s.batch.builder == nil {
-			s.batch.builder = newBuilder()
+			s.batch.builder = newBuilder(s.rt.options.BaseSequence)
 		}
 		s.batch.builder.Add(encoded)
 		if !e.Live {
@@ -192,7 +195,7 @@ func (s *shard[M]) flush(nowMs int64) {
 	s.batch.reset()
 	if err == nil {
 		var last int64
-		if last, err = s.log.Append(b, nowMs); err == nil && last != s.next-1 {
+		if last, err = s.log.Append(b, record.Verification{}, nowMs); err == nil && last != s.next-1 {
 			err = fmt.Errorf("%w: last offset %d, expected %d", errOutOfStep, last, s.next-1)
 		}
 	}

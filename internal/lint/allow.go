@@ -24,13 +24,14 @@ var edges = map[string][]string{
 	"storage/producer":    {"internal/assert", "protocol/record", "storage/vfs"},
 	"storage/segment":     {"internal/assert", "protocol/compress", "protocol/record", "storage/vfs"},
 	"storage/partlog":     {"internal/assert", "protocol/record", "storage/checkpoint", "storage/epoch", "storage/producer", "storage/segment", "storage/vfs"},
+	"storage/compact":     {"protocol/record", "storage/partlog", "storage/producer", "storage/segment", "storage/vfs"},
 	"storage/logdir":      {"internal/assert", "protocol/uuid", "storage/checkpoint", "storage/vfs"},
 
 	"replication/quorum":    {"internal/assert", "protocol/record", "protocol/uuid"},
 	"replication/metadata":  {"internal/assert", "protocol/logrecord", "protocol/record", "protocol/uuid"},
 	"replication/partition": {"internal/assert", "protocol/record", "protocol/uuid"},
 
-	"broker/coordinator/machine": {},
+	"broker/coordinator/machine": {"protocol/record"}, // record: what a log is told about a transaction
 	"broker/coordinator/group":   {"internal/assert", "broker/coordinator/machine", "protocol/logrecord", "protocol/record", "protocol/uuid"},
 	"broker/coordinator/txn":     {"internal/assert", "broker/coordinator/machine", "protocol/logrecord", "protocol/record"},
 
@@ -57,6 +58,14 @@ var edges = map[string][]string{
 	// L6: the command line
 	"cmd/sluice":      {"..."},
 	"cmd/sluice/dump": {"protocol/...", "storage/..."},
+	// The commands that talk to any cluster know of this broker only how it reads properties files.
+	"cmd/sluice/cli/exit":    {},
+	"cmd/sluice/cli/output":  {"cmd/sluice/cli/exit"},
+	"cmd/sluice/cli/connect": {"cmd/sluice/cli/exit", "cmd/sluice/cli/output", "broker/config"},
+	"cmd/sluice/cli/admin":   {"cmd/sluice/cli/exit", "cmd/sluice/cli/output", "cmd/sluice/cli/connect"},
+	"cmd/sluice/cli/record":  {"cmd/sluice/cli/exit", "cmd/sluice/cli/output", "cmd/sluice/cli/connect", "cmd/sluice/cli/admin"}, // admin: completes names of topics
+	"cmd/sluice/cli/wait":    {"cmd/sluice/cli/exit", "cmd/sluice/cli/connect"},
+	"cmd/sluice/cli/doctor":  {"cmd/sluice/cli/exit", "cmd/sluice/cli/output", "cmd/sluice/cli/connect"},
 }
 
 // modules says which modules outside the standard library a package may import, test files left out. Packages that are missing may import none.
@@ -79,7 +88,14 @@ var modules = map[string][]string{
 	"broker/api":               {"github.com/twmb/franz-go/pkg/kmsg", "github.com/twmb/franz-go/pkg/kbin", "github.com/twmb/franz-go/pkg/kerr", "go.uber.org/zap"},
 	"broker":                   {"github.com/twmb/franz-go/pkg/kmsg", "github.com/twmb/franz-go/pkg/kerr", "github.com/prometheus/client_golang", "go.uber.org/zap", "golang.org/x/sync"},
 	"cmd/sluice/dump":          {"github.com/twmb/franz-go/pkg/kmsg"},
-	"cmd/sluice":               {"github.com/spf13/cobra", "github.com/twmb/franz-go", "go.uber.org/zap", "github.com/twmb/franz-go/pkg/kmsg"},
+	"cmd/sluice":               {"github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/twmb/franz-go", "go.uber.org/zap", "github.com/twmb/franz-go/pkg/kmsg"},
+	"cmd/sluice/cli/exit":      {"github.com/spf13/cobra"},
+	"cmd/sluice/cli/output":    {"github.com/spf13/cobra"},
+	"cmd/sluice/cli/connect":   {"github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/twmb/franz-go", "github.com/twmb/franz-go/pkg/kadm"},
+	"cmd/sluice/cli/admin":     {"github.com/spf13/cobra", "github.com/twmb/franz-go", "github.com/twmb/franz-go/pkg/kadm", "github.com/twmb/franz-go/pkg/kmsg"},
+	"cmd/sluice/cli/record":    {"github.com/spf13/cobra", "github.com/twmb/franz-go"},
+	"cmd/sluice/cli/wait":      {"github.com/spf13/cobra", "github.com/twmb/franz-go"},
+	"cmd/sluice/cli/doctor":    {"github.com/spf13/cobra", "github.com/twmb/franz-go", "github.com/twmb/franz-go/pkg/kmsg"},
 }
 
 // pure lists the packages that decide and never act: no I/O, goroutine, clock, lock or randomness of their own.
@@ -90,4 +106,4 @@ var pure = []string{
 }
 
 // wallClock lists the packages that may read the time. Everyone else is handed it, in milliseconds.
-var wallClock = []string{"cmd/sluice", "broker", "broker/server", "broker/admin", "replication/controller", "replication/replica", "broker/coordinator"}
+var wallClock = []string{"cmd/sluice", "cmd/sluice/cli/admin", "cmd/sluice/cli/record", "cmd/sluice/cli/wait", "cmd/sluice/cli/doctor", "broker", "broker/server", "broker/admin", "replication/controller", "replication/replica", "broker/coordinator"}

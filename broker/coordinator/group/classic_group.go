@@ -233,7 +233,7 @@ func javaMapMax(names []string, votes map[string]int) string {
 		capacity *= 2
 	}
 	bucket := func(name string) int {
-		h := uint32(javaHash(name))
+		h := uint32(machine.JavaHash(name))
 		return int((h ^ h>>16) & uint32(capacity-1))
 	}
 	best := names[0]

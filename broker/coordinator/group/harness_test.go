@@ -31,7 +31,12 @@ type harness struct {
 	held        []machine.Effects
 }
 
-type logged struct{ key, value []byte }
+type logged struct {
+	key, value []byte
+	producer   machine.Producer
+	ends       bool // an end marker
+	commit     bool
+}
 
 const topicA, topicB = "a", "b"
 
@@ -66,9 +71,13 @@ func (h *harness) apply(e machine.Effects) {
 		} else if value == nil {
 			value = []byte{}
 		}
-		h.log = append(h.log, logged{key, value})
+		producer := machine.NoProducer
+		if e.Transaction != nil {
+			producer = e.Transaction.Producer
+		}
+		h.log = append(h.log, logged{key: key, value: value, producer: producer})
 		if !e.Live {
-			h.m.Replay(int64(len(h.log)-1), machine.NoProducer, r)
+			h.m.Replay(int64(len(h.log)-1), producer, r)
 		}
 	}
 	if h.holdCommits {
@@ -132,11 +141,15 @@ func (h *harness) replayed() *Machine {
 	h.t.Helper()
 	m := New(func() *Config { return h.cfg })
 	for i, l := range h.log {
+		if l.ends {
+			m.ReplayEndTxn(l.producer, l.commit)
+			continue
+		}
 		r, err := m.Parse(l.key, l.value)
 		if err != nil {
 			h.t.Fatalf("record %d: %v", i, err)
 		}
-		m.Replay(int64(i), machine.NoProducer, r)
+		m.Replay(int64(i), l.producer, r)
 	}
 	return m
 }
@@ -146,6 +159,9 @@ func (h *harness) checkReplayLaw() {
 	fresh := h.replayed()
 	if diff := cmp.Diff(offsetsOf(fresh), offsetsOf(h.m)); diff != "" {
 		h.t.Fatalf("offsets after replay (-) are not the live ones (+):\n%s", diff)
+	}
+	if diff := cmp.Diff(fmt.Sprint(fresh.offsets.open), fmt.Sprint(h.m.offsets.open)); diff != "" {
+		h.t.Fatalf("pending offsets after replay (-) are not the live ones (+):\n%s", diff)
 	}
 	if diff := cmp.Diff(sortedKeys(fresh.groups), sortedKeys(h.m.groups)); diff != "" {
 		h.t.Fatalf("groups after replay (-) are not the live ones (+):\n%s", diff)

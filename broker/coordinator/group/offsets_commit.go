@@ -16,7 +16,7 @@ const firstGroupNotFound = 9
 // carry name and id; that they exist is the caller's to check. The response has the topics and partitions of the request, in order.
 func (m *Machine) CommitOffsets(nowMs int64, req *kmsg.OffsetCommitRequest) (*kmsg.OffsetCommitResponse, machine.Effects, error) {
 	o := m.begin(nowMs)
-	if err := o.validateCommit(req); err != nil {
+	if err := o.validateCommit(committer{req.Group, req.MemberID, req.InstanceID, req.Generation}, req.Version >= firstGroupNotFound, false); err != nil {
 		return nil, o.effects, err
 	}
 	expiresAtMs := int64(neverExpires)
@@ -30,11 +30,8 @@ func (m *Machine) CommitOffsets(nowMs int64, req *kmsg.OffsetCommitRequest) (*km
 		partitions := make([]kmsg.OffsetCommitResponseTopicPartition, len(t.Partitions))
 		for j, p := range t.Partitions {
 			partitions[j].Partition = p.Partition
-			var metadata string
-			if p.Metadata != nil {
-				metadata = *p.Metadata
-			}
-			if len(metadata) > o.cfg.OffsetMetadataMaxSize && utf16Len(metadata) > o.cfg.OffsetMetadataMaxSize {
+			metadata, ok := o.metadata(p.Metadata)
+			if !ok {
 				partitions[j].ErrorCode = kerr.OffsetMetadataTooLarge.Code
 				continue
 			}
@@ -64,37 +61,56 @@ func (m *Machine) CommitOffsets(nowMs int64, req *kmsg.OffsetCommitRequest) (*km
 	return resp, o.effects, nil
 }
 
-// validateCommit fences commits that do not come from a member of this generation. Those of members keep their sessions alive.
-func (o *op) validateCommit(req *kmsg.OffsetCommitRequest) error {
-	g := o.groups[req.Group]
+// metadata is what a client wants to be kept beside an offset; false when it is too long.
+func (o *op) metadata(m *string) (string, bool) {
+	if m == nil {
+		return "", true
+	}
+	return *m, len(*m) <= o.cfg.OffsetMetadataMaxSize || utf16Len(*m) <= o.cfg.OffsetMetadataMaxSize
+}
+
+// A committer is who commits offsets, as the request says.
+type committer struct {
+	group, memberID string
+	instanceID      *string
+	generation      int32
+}
+
+// validateCommit fences commits that do not come from a member of this generation. Those of members keep their sessions alive. In a transaction
+// neither is the state of the group looked at nor has the session to do with it: who does not say of what generation it is is let in.
+func (o *op) validateCommit(c committer, saysNotFound, transactional bool) error {
+	g := o.groups[c.group]
 	if g == nil {
 		switch {
-		case req.Generation < 0:
+		case c.generation < 0:
 			return nil // replaying the offsets makes the group
-		case req.Version >= firstGroupNotFound:
+		case saysNotFound:
 			return kerr.GroupIDNotFound
 		}
 		return kerr.IllegalGeneration
 	}
-	if req.Generation < 0 && g.state == stateEmpty {
+	if c.generation < 0 && g.state == stateEmpty {
 		return nil
 	}
-	if req.Generation < 0 && req.MemberID == "" && req.InstanceID == nil {
-		if g.state != stateEmpty {
+	if c.generation < 0 && c.memberID == "" && c.instanceID == nil {
+		if !transactional && g.state != stateEmpty {
 			return kerr.UnknownMemberID
 		}
 	} else {
-		if err := g.validateMember(req.MemberID, req.InstanceID); err != nil {
+		if err := g.validateMember(c.memberID, c.instanceID); err != nil {
 			return err
 		}
-		if req.Generation != g.generation {
+		if c.generation != g.generation {
 			return kerr.IllegalGeneration
 		}
+	}
+	if transactional {
+		return nil
 	}
 	if g.state == stateCompletingRebalance {
 		return kerr.RebalanceInProgress
 	}
-	if member := g.byID[req.MemberID]; member != nil {
+	if member := g.byID[c.memberID]; member != nil {
 		o.restartHeartbeat(member, member.sessionTimeoutMs)
 	}
 	return nil

@@ -1,6 +1,10 @@
 package group
 
-import "testing"
+import (
+	"testing"
+
+	"sluice/broker/coordinator/machine"
+)
 
 // The hashes and partitions are what Java computes.
 func TestJavaHash(t *testing.T) {
@@ -18,7 +22,7 @@ func TestJavaHash(t *testing.T) {
 		{"😀", 1772899, 49},
 		{"zürich-ß-€", 30582927, 27},
 	} {
-		if got := javaHash(test.group); got != test.hash {
+		if got := machine.JavaHash(test.group); got != test.hash {
 			t.Errorf("hash of %q is %d, want %d", test.group, got, test.hash)
 		}
 		if got := Partition(test.group, 50); got != test.partition {

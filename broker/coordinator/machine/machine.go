@@ -6,7 +6,11 @@
 // machine and loads a new one from the log: nothing is ever rolled back.
 package machine
 
-import "errors"
+import (
+	"errors"
+
+	"sluice/protocol/record"
+)
 
 // ErrUnknownRecord is what a machine's Parse returns for a key of a type that it does not know: left by a newer version, and skipped.
 var ErrUnknownRecord = errors.New("record of an unknown type")
@@ -28,6 +32,12 @@ type Producer struct {
 // NoProducer is the writer of every batch that is not part of a transaction.
 var NoProducer = Producer{ID: -1, Epoch: -1}
 
+// A Transaction is the one that records are part of.
+type Transaction struct {
+	Producer     Producer
+	Verification record.Verification // what the transaction's coordinator said about it
+}
+
 // A Token stands for a parked request: one that a later operation will answer. Zero is no token.
 type Token uint64
 
@@ -47,6 +57,9 @@ type Effects struct {
 	// Live says that the machine's state already is what the records say: they are logged but not replayed. It is for state which is
 	// richer than its records, as a classic group's members are.
 	Live bool
+	// Transaction, when not nil, makes the records part of it: they are appended in a batch of their own, by its producer, and replayed once
+	// they are in the log. Where the log refuses them, nothing has happened.
+	Transaction *Transaction
 	// Answers decide parked requests. They are sent when all that was written up to here is committed.
 	Answers []Answer
 	// Settled, when not nil, is called as an operation of its own once the records are committed (err nil), or not committed in time.
