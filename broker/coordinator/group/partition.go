@@ -7,7 +7,9 @@ import (
 )
 
 // Partition returns which of the topic's partitions holds a group.
-func Partition(groupID string, partitions int32) int32 { return machine.PartitionFor(groupID, partitions) }
+func Partition(groupID string, partitions int32) int32 {
+	return machine.PartitionFor(groupID, partitions)
+}
 
 // utf16Len is java.lang.String.length.
 func utf16Len(s string) int {
