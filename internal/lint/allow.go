@@ -25,7 +25,6 @@ var edges = map[string][]string{
 	"storage/segment":     {"internal/assert", "protocol/compress", "protocol/record", "storage/vfs"},
 	"storage/partlog":     {"internal/assert", "protocol/record", "storage/checkpoint", "storage/epoch", "storage/producer", "storage/segment", "storage/vfs"},
 	"storage/compact":     {"protocol/record", "storage/partlog", "storage/producer", "storage/segment", "storage/vfs"},
-	"storage/compact":     {"protocol/record", "storage/partlog", "storage/producer", "storage/segment", "storage/vfs"},
 	"storage/logdir":      {"internal/assert", "protocol/uuid", "storage/checkpoint", "storage/vfs"},
 
 	"replication/quorum":    {"internal/assert", "protocol/record", "protocol/uuid"},
