@@ -133,8 +133,8 @@ func (c *Cleaning) Discard(cleaned *segment.Segment) error {
 	return nil
 }
 
-// Replace puts a segment in the place of others, for readers and on the disk, where it is durable before. Their files are removed later. With ErrChanged and
-// segment.ErrInUse nothing has happened.
+// Replace puts a segment in the place of others, for readers and on the disk, where it is durable before. Their files are removed later. With
+// ErrChanged and segment.ErrInUse nothing has happened.
 func (c *Cleaning) Replace(cleaned *segment.Segment, old []*segment.Segment, nowMs int64) error {
 	l := c.log
 	if err := c.complete(cleaned); err != nil {

@@ -10,9 +10,9 @@ import (
 	"sluice/storage/segment"
 )
 
-// finishSwaps deals with what a crash has left of putting compacted segments in the place of others (segment.Swap), by Apache Kafka's rules. If all files of the new
-// segment had been renamed once, it takes the place of those whose offsets it has; if not, it goes. What it leaves behind for a crash in between is again
-// what it knows to deal with. changed says whether the folder has changed.
+// finishSwaps deals with what a crash has left of putting compacted segments in the place of others (segment.Swap), by Apache Kafka's rules.
+// If all files of the new segment had been renamed once, it takes the place of those whose offsets it has; if not, it goes. What it leaves
+// behind for a crash in between is again what it knows to deal with. changed says whether the folder has changed.
 func (l *Log) finishSwaps(names []fs.DirEntry) (changed bool, err error) {
 	var swaps []swapFile
 	cleaned := int64(math.MaxInt64)
@@ -77,7 +77,8 @@ type swapFile struct {
 	suffix string // that it will have
 }
 
-// wholeSwap says whether the logs to be put in place are all of whole batches. One that is damaged counts as whole if what it replaces is gone: it is recovered as any other.
+// wholeSwap says whether the logs to be put in place are all of whole batches. One that is damaged counts as whole if what it replaces is
+// gone: it is recovered as any other.
 func (l *Log) wholeSwap(names []fs.DirEntry, swaps []swapFile) (bool, error) {
 	for _, f := range swaps {
 		if f.suffix != segment.LogSuffix {

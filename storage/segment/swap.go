@@ -58,9 +58,10 @@ func (s *Segment) FirstTimestamp() (int64, error) {
 	return b.MaxTimestamp(), nil
 }
 
-// Swap puts a compacted segment, which must be whole and durable, names included, in the place of segments of which the first begins where it does. They are deleted as
-// by MarkDeleted. A crash leaves the old ones or the new one; where it is finished when the log is opened again, that is Resolve's doing. Readers go on; those that want to
-// open a file meanwhile wait. With ErrInUse nothing has happened; after another error only a restart tells what has.
+// Swap puts a compacted segment, which must be whole and durable, names included, in the place of segments of which the first begins where it
+// does. They are deleted as by MarkDeleted. A crash leaves the old ones or the new one; where it is finished when the log is opened again,
+// that is Resolve's doing. Readers go on; those that want to open a file meanwhile wait. With ErrInUse nothing has happened; after another
+// error only a restart tells what has.
 func Swap(cleaned *Segment, old []*Segment) error {
 	assert.That(cleaned.stage.Load() == stageCleaned && old[0].baseOffset == cleaned.baseOffset, "a compacted segment is put where it does not belong")
 	all := append(slices.Clone(old), cleaned)
@@ -100,7 +101,8 @@ func (s *Segment) enterStage(next stage) error {
 			return err
 		}
 		if h.kind == logFile && next == stageDone && s.txns.written {
-			// When the log has its name, what is left to be renamed is not taken for something older: unlike the other indexes, this one cannot be made anew.
+			// When the log has its name, what is left to be renamed is not taken for something older: unlike the other indexes, this one
+			// cannot be made anew.
 			return s.fs.SyncDir(s.dir)
 		}
 		return nil
@@ -116,7 +118,8 @@ func (s *Segment) handlesOf() [fileKinds]*handle {
 	return [fileKinds]*handle{&s.log, &s.offsets.handle, &s.times.handle, &s.txns.handle}
 }
 
-// holdNames keeps everybody from opening files of the segments until releaseNames. It closes those that are not in use and reports whether that is all of them.
+// holdNames keeps everybody from opening files of the segments until releaseNames. It closes those that are not in use and reports whether
+// that is all of them.
 func holdNames(segments []*Segment) (closed bool) {
 	// All are closed before the first is held: Handles may be waiting for one that is, and must not be waited for.
 	for _, s := range segments {
@@ -152,7 +155,8 @@ func (h *handle) shut() {
 	}
 }
 
-// noneAwaitRemoval says whether the names are free that the segments get when they are deleted: a file that had been deleted under the same name may be open.
+// noneAwaitRemoval says whether the names are free that the segments get when they are deleted: a file that had been deleted under the same
+// name may be open.
 func (s *Segment) noneAwaitRemoval(segments []*Segment) bool {
 	for _, old := range segments {
 		if _, err := s.fs.Stat(old.path(logFile) + DeletedSuffix); err == nil {
@@ -162,7 +166,8 @@ func (s *Segment) noneAwaitRemoval(segments []*Segment) bool {
 	return true
 }
 
-// SwapEnd is the offset after the last batch of a compacted segment that Swap was interrupted with, from its log file of so many bytes, and whether those are whole batches.
+// SwapEnd is the offset after the last batch of a compacted segment that Swap was interrupted with, from its log file of so many bytes, and
+// whether those are whole batches.
 func SwapEnd(o Options, size int64) (end int64, whole bool, err error) {
 	s := Load(o, Files{Log: size, Offsets: -1, Times: -1, Txns: -1})
 	s.stage.Store(stageSwap)
