@@ -3,32 +3,27 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
+
+	"sluice/cmd/sluice/cli/exit"
 )
 
 // version is set when a release is built.
 var version string
 
 func main() {
+	cobra.EnableCommandSorting = false // they are listed in the order in which they are needed
 	if err := newRootCommand().ExecuteContext(context.Background()); err != nil {
-		var quiet *exitError
-		if !errors.As(err, &quiet) {
+		if !exit.IsSilent(err) {
 			fmt.Fprintln(os.Stderr, "sluice:", err)
-			os.Exit(1)
 		}
-		os.Exit(quiet.code)
+		os.Exit(exit.Code(err))
 	}
 }
-
-// exitError ends the program with a code after its command has said on its own what is wrong.
-type exitError struct{ code int }
-
-func (e *exitError) Error() string { return fmt.Sprintf("exit code %d", e.code) }
 
 func newRootCommand() *cobra.Command {
 	serve := newServeCommand()
@@ -38,15 +33,27 @@ func newRootCommand() *cobra.Command {
 		Long: `Sluice is a broker that existing Kafka clients and tools use unchanged.
 
 Without a command it serves: one node on localhost:9092 with nothing to configure.
-With --config it takes the server.properties of an Apache Kafka broker.`,
-		Args:          cobra.NoArgs,
+With --config it takes the server.properties of an Apache Kafka broker.
+
+The commands that talk to a cluster work with any broker that speaks Kafka's protocol. They look for it on
+localhost:9092, or where $SLUICE_BOOTSTRAP, -b or a context says.
+
+Exit codes: 0 done, 1 refused or failed, 2 wrong command line, 3 no broker reached, 4 no such topic, group or broker.`,
+		Args:          exit.Args(cobra.NoArgs),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		RunE:          serve.RunE,
 	}
 	root.Flags().AddFlagSet(serve.Flags())
-	root.AddCommand(serve, newFormatCommand(), newRandomUUIDCommand(), newDumpCommand(), newDocsCommand(), newVersionCommand())
-	root.CompletionOptions.HiddenDefaultCmd = true
+	root.AddGroup(&cobra.Group{ID: brokerGroup, Title: "A broker of your own:"}, &cobra.Group{ID: clusterGroup, Title: "Any cluster:"}, &cobra.Group{Title: "This program:"})
+	for _, cmd := range []*cobra.Command{serve, newFormatCommand(), newRandomUUIDCommand(), newDumpCommand()} {
+		cmd.GroupID = brokerGroup
+		root.AddCommand(cmd)
+	}
+	root.AddCommand(newClientCommands()...)
+	root.AddCommand(newDocsCommand(), newVersionCommand())
+	root.SetUsageFunc(usage)
+	root.SetFlagErrorFunc(exit.Flags)
 	return root
 }
 

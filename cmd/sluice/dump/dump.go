@@ -38,7 +38,11 @@ type Damaged struct {
 	Path   string
 	Places int    // number of places
 	First  string // where the first one is, and what is wrong there
+	more   []string
 }
+
+// mostPlaces is how many places of one file are told one by one.
+const mostPlaces = 20
 
 func (e *Damaged) Error() string {
 	if e.Places == 1 {
@@ -115,19 +119,7 @@ func File(out io.Writer, fsys vfs.FS, name string, o Options) error {
 		}
 		w := bufio.NewWriter(out)
 		p := &printer{Writer: w, fs: fsys, path: name, base: base, o: o}
-		err := f.print(p)
-		if corrupt := (*checkpoint.Corrupt)(nil); errors.As(err, &corrupt) {
-			place := "the file as a whole"
-			if corrupt.Line > 0 {
-				place = fmt.Sprintf("line %d", corrupt.Line)
-			}
-			p.damage(place, "%s", corrupt.Reason)
-			err = nil
-		}
-		if err == nil && p.damaged.Places > 0 {
-			p.damaged.Path = name
-			err = &p.damaged
-		}
+		err := p.done(f.print(p))
 		return errors.Join(w.Flush(), err)
 	}
 	return fmt.Errorf("%s is none of the files that can be printed, by its name: %s", name, strings.Join(Names(), ", "))
@@ -144,12 +136,35 @@ type printer struct {
 
 func (p *printer) printf(format string, args ...any) { fmt.Fprintf(p.Writer, format+"\n", args...) }
 
+// done is the error of the file, of which printing or checking ended with err.
+func (p *printer) done(err error) error {
+	if corrupt := (*checkpoint.Corrupt)(nil); errors.As(err, &corrupt) {
+		place := wholeFile
+		if corrupt.Line > 0 {
+			place = fmt.Sprintf("line %d", corrupt.Line)
+		}
+		p.damage(place, "%s", corrupt.Reason)
+		err = nil
+	}
+	if err == nil && p.damaged.Places > 0 {
+		p.damaged.Path = p.path
+		err = &p.damaged
+	}
+	return err
+}
+
+// wholeFile is the place of what is wrong with no byte in particular.
+const wholeFile = "the file as a whole"
+
 // damage notes wrong bytes and goes on.
 func (p *printer) damage(place, format string, args ...any) {
 	text := place + ": " + fmt.Sprintf(format, args...)
 	p.printf("damaged at %s", text)
-	if p.damaged.Places++; p.damaged.Places == 1 {
+	switch p.damaged.Places++; {
+	case p.damaged.Places == 1:
 		p.damaged.First = text
+	case p.damaged.Places <= mostPlaces:
+		p.damaged.more = append(p.damaged.more, text)
 	}
 }
 

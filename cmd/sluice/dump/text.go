@@ -10,13 +10,15 @@ import (
 	"sluice/storage/checkpoint"
 )
 
-// leaderEpochs prints the offsets at which leader epochs began.
-func (p *printer) leaderEpochs() error {
+// epochEntry says at which offset a leader epoch began.
+type epochEntry struct{ epoch, start int64 }
+
+func (p *printer) epochEntries(one func(epochEntry)) error {
 	content, err := p.content()
 	if err != nil {
 		return err
 	}
-	lastEpoch, lastOffset := int64(-1), int64(-1)
+	last := epochEntry{-1, -1}
 	return checkpoint.ParseEntries(p.path, content, func(line string) error {
 		fields, err := checkpoint.Fields(line, 2)
 		if err != nil {
@@ -30,13 +32,18 @@ func (p *printer) leaderEpochs() error {
 		if err != nil {
 			return err
 		}
-		p.printf("epoch leaderEpoch=%d startOffset=%d", epoch, offset)
-		if epoch <= lastEpoch || offset < lastOffset {
+		one(epochEntry{epoch, offset})
+		if epoch <= last.epoch || offset < last.start {
 			return fmt.Errorf("epochs must grow and start offsets must not fall")
 		}
-		lastEpoch, lastOffset = epoch, offset
+		last = epochEntry{epoch, offset}
 		return nil
 	})
+}
+
+// leaderEpochs prints the offsets at which leader epochs began.
+func (p *printer) leaderEpochs() error {
+	return p.epochEntries(func(e epochEntry) { p.printf("epoch leaderEpoch=%d startOffset=%d", e.epoch, e.start) })
 }
 
 // offsets prints an offset checkpoint.

@@ -27,13 +27,29 @@ type Client struct {
 	dialled *dialer
 }
 
-// Open connects. It returns when a broker has answered, or with an error for people when none did within the timeout.
+// Open connects to the cluster that the flags mean. It returns when a broker has answered, or with an error for people when none did within
+// the timeout.
 func (f *Flags) Open(ctx context.Context, options ...kgo.Opt) (*Client, error) {
 	target, err := f.Target()
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{Target: target, timeout: f.Timeout}
+	c, err := target.Client(f.Timeout, options...)
+	if err != nil {
+		return nil, err
+	}
+	bounded, cancel := c.Bound(ctx)
+	defer cancel()
+	if err := c.Ping(bounded); err != nil {
+		c.Close()
+		return nil, c.Explain(err)
+	}
+	return c, nil
+}
+
+// Client is a client that has not connected yet.
+func (t Target) Client(timeout time.Duration, options ...kgo.Opt) (*Client, error) {
+	c := &Client{Target: t, timeout: timeout}
 	own, err := c.options()
 	if err != nil {
 		return nil, err
@@ -42,12 +58,6 @@ func (f *Flags) Open(ctx context.Context, options ...kgo.Opt) (*Client, error) {
 		return nil, err
 	}
 	c.Admin = kadm.NewClient(c.Client)
-	bounded, cancel := c.Bound(ctx)
-	defer cancel()
-	if err := c.Ping(bounded); err != nil {
-		c.Client.Close()
-		return nil, c.Explain(err)
-	}
 	return c, nil
 }
 
