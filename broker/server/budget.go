@@ -25,15 +25,17 @@ func (b *budget) setLimit(limit int64) {
 	b.wake()
 }
 
+func (b *budget) exhausted() bool { return b.used.Load() >= b.limit.Load() }
+
 // await waits until less than the limit is used, or gone reports true. Whoever makes gone true calls wake.
 func (b *budget) await(gone func() bool) {
-	if b.used.Load() < b.limit.Load() {
+	if !b.exhausted() {
 		return
 	}
 	b.waiting.Lock()
 	defer b.waiting.Unlock()
 	b.waiting.count.Add(1)
-	for b.used.Load() >= b.limit.Load() && !gone() {
+	for b.exhausted() && !gone() {
 		b.waiting.freed.Wait()
 	}
 	b.waiting.count.Add(-1)

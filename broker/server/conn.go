@@ -30,6 +30,9 @@ type Conn struct {
 	frameCap atomic.Int64 // bytes; beside Limits.FrameBytes; 0 for none
 	client   atomic.Pointer[ClientSoftware]
 
+	// arriving is for shed: bytes held for a frame that has not arrived whole, 0 between frames, and bytes ever read.
+	arriving struct{ held, bytes atomic.Int64 }
+
 	reader reader
 	writer writer
 	queue  queue

@@ -54,9 +54,13 @@ func (c *Conn) nextRequest() (*Request, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.server.budget.await(func() bool { return c.ctx.Err() != nil || c.server.draining.Load() })
+	if length > readBufferBytes { // what fits the buffer costs next to nothing: heartbeats go on when memory is short
+		c.server.awaitMemory(func() bool { return c.ctx.Err() != nil || c.server.draining.Load() })
+	}
 	r := &Request{Conn: c, size: frame.LengthBytes + length}
-	if err := c.readFrame(r, length); err != nil {
+	err = c.readFrame(r, length)
+	c.arriving.held.Store(0)
+	if err != nil {
 		r.recycle()
 		return nil, err
 	}
@@ -140,6 +144,7 @@ func (c *Conn) growFrame(r *Request, length, have int) error {
 	}
 	added := cap(r.frame.B) - r.charged
 	r.charged += added
+	c.arriving.held.Store(int64(r.charged))
 	if !c.server.budget.take(added) {
 		return errNoMemory
 	}
@@ -175,6 +180,7 @@ func (c *Conn) read(p []byte) (int, error) {
 		n, err := c.socket.Read(p)
 		if n > 0 {
 			r.activeAt = time.Now()
+			c.arriving.bytes.Add(int64(n))
 			return n, nil
 		}
 		if err == nil {

@@ -99,6 +99,7 @@ type Server struct {
 	observer   Observer
 	limits     atomic.Pointer[Limits]
 	budget     budget
+	shedding   atomic.Bool
 	admission  admission
 	listeners  []*listener
 	draining   atomic.Bool
