@@ -28,10 +28,10 @@ func TestShed_SlowFramesGiveWay(t *testing.T) {
 		small.send(1, "heartbeat")
 		small.expect(1, "heartbeat")
 		steady := slow[0]
-		go func() { // 100 kB a second
-			for range 17 {
-				steady.Write(half[4:100_004])
-				time.Sleep(time.Second)
+		go func() { // 120 kB or more in each interval
+			for range 40 {
+				steady.Write(half[4:40_004])
+				time.Sleep(shedInterval * 3 / 10)
 			}
 		}()
 		start := time.Now()
