@@ -252,7 +252,7 @@ func TestDispatch_Hangups(t *testing.T) {
 		{kmsg.ControlledShutdown, 1, nil, "unknown API key 7"},
 		{kmsg.Produce, 2, nil, "Produce version 2, which is not served (3 to 13 are)"},
 		{kmsg.Metadata, 99, []byte{0}, "Metadata version 99, which is not served (0 to 13 are)"},
-		{kmsg.Metadata, 1, []byte{0, 0}, "malformed Metadata request, version 1: it ends early or holds an impossible length"},
+		{kmsg.Metadata, 1, []byte{0, 0}, "malformed Metadata request, version 1: it ends early, holds an impossible length, or null where none may be"},
 	} {
 		conn, err := net.Dial("tcp", s.Addrs("PLAINTEXT")[0].String())
 		if err != nil {

@@ -17,10 +17,11 @@ type layout struct {
 }
 
 type wireField struct {
-	kind    wireKind
-	width   int     // bytes of a fixed field, or of each element of a fixedArray
-	memory  int     // bytes of memory for each element of an array
-	element *layout // of structArray, inlineStruct and nullableStruct
+	kind     wireKind
+	nullable bool    // of text, blob and the arrays: null is a value, and not malformed
+	width    int     // bytes of a fixed field, or of each element of a fixedArray
+	memory   int     // bytes of memory for each element of an array
+	element  *layout // of structArray, inlineStruct and nullableStruct
 }
 
 type wireKind uint8
@@ -95,9 +96,10 @@ func (p prober) field(v reflect.Value) (f wireField, ok bool) {
 			}
 			return wireField{kind: nullableStruct, element: p.layout(v.Elem())}, true
 		}
+		f = wireField{kind: text, nullable: p.nullable(v, reflect.New(v.Type().Elem()))}
 		one := "x"
 		_, ok = p.change(v, reflect.ValueOf(&one), 1)
-		return wireField{kind: text}, ok
+		return f, ok
 	case reflect.String:
 		_, ok = p.change(v, reflect.ValueOf("x").Convert(v.Type()), 1)
 		return wireField{kind: text}, ok
@@ -108,9 +110,10 @@ func (p prober) field(v reflect.Value) (f wireField, ok bool) {
 
 func (p prober) slice(v reflect.Value) (f wireField, ok bool) {
 	element := v.Type().Elem()
+	nullable := p.nullable(v, elements(v.Type(), 0))
 	if element.Kind() == reflect.Uint8 {
 		_, ok = p.change(v, reflect.ValueOf([]byte{1}), 1)
-		return wireField{kind: blob}, ok
+		return wireField{kind: blob, nullable: nullable}, ok
 	}
 	none := len(p.encode())
 	one, changed := p.change(v, elements(v.Type(), 1), 1<<20)
@@ -118,7 +121,7 @@ func (p prober) slice(v reflect.Value) (f wireField, ok bool) {
 	if !changed || one-none != two-one { // a tagged array adds its tag, size and count with the first element
 		return f, false
 	}
-	f = wireField{memory: int(element.Size())}
+	f = wireField{memory: int(element.Size()), nullable: nullable}
 	switch element.Kind() {
 	case reflect.Struct:
 		v.Set(elements(v.Type(), 1))
@@ -129,6 +132,17 @@ func (p prober) slice(v reflect.Value) (f wireField, ok bool) {
 		f.kind, f.width = fixedArray, widthOf(element)
 	}
 	return f, true
+}
+
+// nullable says whether the encoding tells null from empty.
+func (p prober) nullable(v, empty reflect.Value) bool {
+	original := reflect.New(v.Type()).Elem()
+	original.Set(v)
+	defer v.Set(original)
+	v.SetZero()
+	null := string(p.encode())
+	v.Set(empty)
+	return string(p.encode()) != null
 }
 
 // change sets v and encodes. It is not ok when nothing changed, or more than most bytes were added.
@@ -201,15 +215,15 @@ func (w *walker) walk(l *layout) {
 		case fixed:
 			w.skip(f.width)
 		case text:
-			w.text(l.flexible)
+			w.text(f, l.flexible)
 		case blob:
-			w.skip(max(w.length(l.flexible, 4), 0))
+			w.skip(w.length(f, l.flexible, 4))
 		case fixedArray:
 			n := w.array(f, l.flexible)
 			w.skip(n * f.width)
 		case textArray:
 			for n := w.array(f, l.flexible); n > 0 && w.going(); n-- {
-				w.text(l.flexible)
+				w.text(&wireField{}, l.flexible)
 			}
 		case structArray:
 			for n := w.array(f, l.flexible); n > 0 && w.going(); n-- {
@@ -253,15 +267,15 @@ func (w *walker) skip(n int) {
 }
 
 // text steps over a string, which is copied when decoded.
-func (w *walker) text(flexible bool) {
-	n := max(w.length(flexible, 2), 0)
+func (w *walker) text(f *wireField, flexible bool) {
+	n := w.length(f, flexible, 2)
 	w.skip(n)
 	w.memory += n + 16
 }
 
 // array reads the count of an array and adds its elements.
 func (w *walker) array(f *wireField, flexible bool) int {
-	n := max(w.length(flexible, 4), 0)
+	n := w.length(f, flexible, 4)
 	if n > len(w.b) {
 		w.bad = true
 		return 0
@@ -270,8 +284,18 @@ func (w *walker) array(f *wireField, flexible bool) int {
 	return n
 }
 
-// length reads a length or count; -1 stands for null.
-func (w *walker) length(flexible bool, width int) int {
+// length reads a length or count. Null, of a field that may be null, counts as 0.
+func (w *walker) length(f *wireField, flexible bool, width int) int {
+	n := w.rawLength(flexible, width)
+	if n < 0 {
+		w.bad = w.bad || !f.nullable
+		return 0
+	}
+	return n
+}
+
+// rawLength reads a length or count as it is; below 0 stands for null.
+func (w *walker) rawLength(flexible bool, width int) int {
 	if flexible {
 		return w.uvarint() - 1
 	}

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"fmt"
 	"math/rand/v2"
 	"reflect"
@@ -79,7 +80,7 @@ func TestLayout_FollowsTheEncoder(t *testing.T) {
 	})
 }
 
-// Whatever the bytes, the walk ends within its limits and refuses no more than kmsg does.
+// Whatever the bytes, the walk ends within its limits and refuses no more than kmsg does, but for null where none may be.
 func FuzzLayout(f *testing.F) {
 	eachRequestVersion(func(request kmsg.Request, _ string) {
 		if request.GetVersion() == request.MaxVersion() {
@@ -95,7 +96,8 @@ func FuzzLayout(f *testing.F) {
 		request.SetVersion(version)
 		w := walker{b: body, limit: 1 << 20}
 		w.walk(layoutOf(request))
-		if w.bad && request.ReadFrom(body) == nil {
+		// What kmsg read null as is empty when it is encoded again.
+		if w.bad && request.ReadFrom(body) == nil && bytes.HasPrefix(body, request.AppendTo(nil)) {
 			t.Errorf("kmsg decodes what the layout of %s v%d calls bad", kmsg.NameForKey(key), version)
 		}
 	})
