@@ -217,8 +217,16 @@ func (d describedGroup) write(w io.Writer) error {
 	return table.Write(w)
 }
 
+// deletedGroup is what `sluice group delete` says of a group.
+type deletedGroup struct {
+	Group   string `json:"group"`
+	Deleted bool   `json:"deleted"`
+	Error   string `json:"error,omitempty"`
+}
+
 func newGroupDeleteCommand() *cobra.Command {
 	var f connect.Flags
+	var format output.Format
 	cmd := &cobra.Command{
 		Use:               "delete GROUP...",
 		Short:             "Delete groups that have no members, and their committed offsets",
@@ -235,16 +243,27 @@ func newGroupDeleteCommand() *cobra.Command {
 			if err != nil && len(deleted) == 0 {
 				return c.Explain(err)
 			}
+			results := []deletedGroup{}
 			var errs []error
 			for _, g := range deleted.Sorted() {
-				if g.Err == nil {
-					fmt.Fprintf(cmd.OutOrStdout(), "deleted %s\n", g.Group)
+				result := deletedGroup{Group: g.Group, Deleted: g.Err == nil}
+				if err := refusedGroup(c, "delete", g.Group, g.Err, g.ErrMessage); err != nil {
+					result.Error = err.Error()
+					errs = append(errs, err)
 				}
-				errs = append(errs, refusedGroup(c, "delete", g.Group, g.Err, g.ErrMessage))
+				results = append(results, result)
 			}
-			return errors.Join(errs...)
+			return errors.Join(format.Print(cmd.OutOrStdout(), results, func(w io.Writer) error {
+				for _, r := range results {
+					if r.Deleted {
+						fmt.Fprintf(w, "deleted %s\n", r.Group)
+					}
+				}
+				return nil
+			}), errors.Join(errs...))
 		},
 	}
+	format.AddFlag(cmd)
 	f.Add(cmd)
 	return cmd
 }

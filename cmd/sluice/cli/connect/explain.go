@@ -34,7 +34,7 @@ func (c *Client) Explain(err error) error {
 		return c.explainDial(dial)
 	}
 	where := strings.Join(c.Target.Seeds, ",")
-	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, kgo.ErrRecordTimeout) {
+	if errors.Is(err, context.DeadlineExceeded) {
 		// Time ran out; if a broker could not be dialled meanwhile, that is why.
 		if dial, ok := errors.AsType[*dialError](c.dialled.failure()); ok {
 			return c.explainDial(dial)

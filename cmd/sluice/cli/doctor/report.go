@@ -129,5 +129,5 @@ func ms(n float64) string {
 	if n == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%.1f ms", n)
+	return fmt.Sprintf("%.2f ms", n)
 }

@@ -25,7 +25,7 @@ type consumeFlags struct {
 	from       string
 	untilEnd   bool
 	max        int64
-	partitions []int32
+	partitions []int
 	group      string
 	layout     string
 	committed  bool
@@ -63,7 +63,7 @@ Each record's value is printed as a line. -o json prints each record as one line
 	flags.StringVar(&o.from, "from", "", "start at `POSITION`")
 	flags.BoolVarP(&o.untilEnd, "until-end", "e", false, "stop at the end that the partitions had at the start")
 	flags.Int64VarP(&o.max, "max", "n", 0, "stop after `N` records; 0 is no limit")
-	flags.Int32SliceVarP(&o.partitions, "partition", "p", nil, "read only partition `N`; or several with commas")
+	flags.IntSliceVarP(&o.partitions, "partition", "p", nil, "read only partition `N`; or several with commas")
 	flags.StringVarP(&o.group, "group", "g", "", "read as a member of this consumer `GROUP`, and commit")
 	flags.StringVarP(&o.layout, "format", "f", "", "print each record by this `LAYOUT`")
 	flags.BoolVar(&o.committed, "read-committed", false, "leave out records of transactions that were aborted or are still open")
@@ -190,18 +190,18 @@ func openConsumer(ctx context.Context, f *connect.Flags, o consumeFlags, topics 
 }
 
 // keepPartitions takes away the partitions that were not asked for.
-func keepPartitions(ranges map[string]map[int32]connect.Range, only []int32) error {
+func keepPartitions(ranges map[string]map[int32]connect.Range, only []int) error {
 	if len(only) == 0 {
 		return nil
 	}
 	for topic, partitions := range ranges {
 		kept := map[int32]connect.Range{}
 		for _, partition := range only {
-			r, ok := partitions[partition]
-			if !ok {
+			r, ok := partitions[int32(partition)]
+			if !ok || partition != int(int32(partition)) {
 				return exit.With(exit.NotFound, fmt.Errorf("the topic %s has no partition %d, only 0 to %d", topic, partition, len(partitions)-1))
 			}
-			kept[partition] = r
+			kept[int32(partition)] = r
 		}
 		ranges[topic] = kept
 	}

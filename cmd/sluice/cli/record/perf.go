@@ -99,7 +99,7 @@ a record to the client until it is acknowledged: without --rate it is mostly the
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			c, err := f.Open(ctx, append(options, kgo.AllowAutoTopicCreation(), kgo.UnknownTopicRetries(3), kgo.RecordDeliveryTimeout(f.Timeout), kgo.ProducerLinger(linger), kgo.ProducerBatchMaxBytes(batchBytes))...)
+			c, err := f.Open(ctx, append(options, kgo.AllowAutoTopicCreation(), kgo.UnknownTopicRetries(3), kgo.ProducerLinger(linger), kgo.ProducerBatchMaxBytes(batchBytes))...)
 			if err != nil {
 				return err
 			}
@@ -136,6 +136,10 @@ func measureProduce(ctx context.Context, stderr io.Writer, c *connect.Client, to
 	var seen latencies
 	sending, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	stalled := newStall(c.Timeout(), func() {
+		cancel(context.DeadlineExceeded)
+		c.Close() // which fails what is on its way
+	})
 	shown := newProgress(stderr, nil)
 	for i := int64(0); i < records && sending.Err() == nil; i++ {
 		if rate > 0 {
@@ -150,7 +154,9 @@ func measureProduce(ctx context.Context, stderr io.Writer, c *connect.Client, to
 		}
 		from := random.IntN(64 << 10)
 		handed := time.Now()
+		stalled.sent()
 		c.Produce(context.WithoutCancel(ctx), &kgo.Record{Topic: topic, Value: text[from : from+size]}, func(r *kgo.Record, err error) {
+			stalled.answered()
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {

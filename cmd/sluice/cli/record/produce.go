@@ -125,7 +125,7 @@ sizes before what they are the sizes of. Everything else, as \t and \n, stands f
 				record.Headers = append(record.Headers, every...)
 			}
 			partitioner := newChosenPartitioner()
-			options = append(options, kgo.AllowAutoTopicCreation(), kgo.UnknownTopicRetries(3), kgo.RecordDeliveryTimeout(f.Timeout), kgo.RecordPartitioner(partitioner))
+			options = append(options, kgo.AllowAutoTopicCreation(), kgo.UnknownTopicRetries(3), kgo.RecordPartitioner(partitioner))
 			c, err := f.Open(cmd.Context(), options...)
 			if err != nil {
 				return err
@@ -181,6 +181,10 @@ type writtenTopic struct {
 func send(cmd *cobra.Command, c *connect.Client, next source, prepare func(*kgo.Record), format *output.Format, topic string) error {
 	ctx, cancel := context.WithCancelCause(cmd.Context())
 	defer cancel(nil)
+	stalled := newStall(c.Timeout(), func() {
+		cancel(context.DeadlineExceeded)
+		c.Close() // which fails what is on its way
+	})
 	shown := newProgress(cmd.ErrOrStderr(), nil)
 	var mu sync.Mutex
 	written := writtenTopic{Topic: topic, Records: []writtenRecord{}}
@@ -195,7 +199,9 @@ func send(cmd *cobra.Command, c *connect.Client, next source, prepare func(*kgo.
 			break
 		}
 		prepare(record)
+		stalled.sent()
 		c.Produce(ctx, record, func(r *kgo.Record, err error) {
+			stalled.answered()
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {
@@ -220,16 +226,19 @@ func send(cmd *cobra.Command, c *connect.Client, next source, prepare func(*kgo.
 		failed = flushErr
 	}
 	if err := errors.Join(inputErr, failed); err != nil {
-		return fmt.Errorf("%w\n%d records were acknowledged before that", err, acknowledged)
+		return fmt.Errorf("%w\nacknowledged before that: %s", err, recordCount(acknowledged))
 	}
 	return format.Print(cmd.OutOrStdout(), written, func(w io.Writer) error {
-		noun := "records"
-		if acknowledged == 1 {
-			noun = "record"
-		}
-		_, err := fmt.Fprintf(w, "%d %s to %s\n", acknowledged, noun, topic)
+		_, err := fmt.Fprintf(w, "%s to %s\n", recordCount(acknowledged), topic)
 		return err
 	})
+}
+
+func recordCount(n int) string {
+	if n == 1 {
+		return "1 record"
+	}
+	return fmt.Sprintf("%d records", n)
 }
 
 func explainProduce(c *connect.Client, topic string, err error) error {
