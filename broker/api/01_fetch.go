@@ -38,9 +38,7 @@ import (
 // Byte limits: a partition gives at most its own limit and what is left of the request's, which is itself bounded by fetch.max.bytes; but
 // the first batch of the first partition that has one is whole. In a session, partitions that gave records go to the end of the line.
 //
-// Where we differ from Apache Kafka: there is no replica selector, so the preferred replica is always -1. Byte limits below zero count as
-// zero; there they are an UNKNOWN_SERVER_ERROR of the partition. A partition that is named twice in a request without a session is answered twice.
-// What all sessions remember together is bounded: beyond it a client gets no session.
+// Where we differ from Apache Kafka: there is no replica selector, so the preferred replica is always -1. What all sessions remember together is bounded: beyond it a client gets no session.
 
 // ReplicaReader is what Fetch needs of a replica.
 type ReplicaReader interface {
@@ -108,7 +106,7 @@ type fetchPart struct {
 
 func newFetchCall(h *Handlers, c *Context, request *kmsg.FetchRequest) *fetchCall {
 	f := &fetchCall{handlers: h, context: c, request: request, follower: partition.NoBroker}
-	f.maxBytes = max(0, min(int(request.MaxBytes), h.Config().FetchMaxBytes))
+	f.maxBytes = min(int(request.MaxBytes), h.Config().FetchMaxBytes)
 	f.minBytes = min(int(request.MinBytes), f.maxBytes)
 	if id := replicaID(request); id >= 0 {
 		f.follower, f.isolation = partition.BrokerID(id), partition.ReadLogEnd
@@ -146,7 +144,7 @@ func sessionRequest(request *kmsg.FetchRequest) fetchsession.Request {
 			asked[0] = fetchsession.Partition{
 				Key: fetchsession.Key{TopicID: t.TopicID, Topic: t.Topic, Index: p.Partition}, Topic: t.Topic,
 				FetchOffset: p.FetchOffset, LogStartOffset: p.LogStartOffset, MaxBytes: p.PartitionMaxBytes,
-				LeaderEpoch: p.CurrentLeaderEpoch, LastFetchedEpoch: p.LastFetchedEpoch,
+				LeaderEpoch: orNoEpoch(p.CurrentLeaderEpoch), LastFetchedEpoch: orNoEpoch(p.LastFetchedEpoch),
 			}
 			q.Partitions = append(q.Partitions, &asked[0])
 			asked = asked[1:]
@@ -161,17 +159,22 @@ func sessionRequest(request *kmsg.FetchRequest) fetchsession.Request {
 	return q
 }
 
+// orNoEpoch takes every negative leader epoch for none.
+func orNoEpoch(epoch int32) int32 { return max(epoch, int32(record.NoLeaderEpoch)) }
+
 // read looks up and reads every partition of the session. It is called between Enter and Leave or Finish.
 func (f *fetchCall) read() {
 	partitions := f.session.Partitions()
 	f.image = f.handlers.Controller.Image()
 	f.parts = newFetchParts(len(partitions))
 	f.bytes, f.failed, f.readers = 0, false, 0
+	left := int64(f.maxBytes)
 	for i, p := range partitions {
 		part := &f.parts.all[i]
 		if part.partition = p; f.find(part) {
-			f.readPart(part)
+			f.readPart(part, min(left, int64(p.MaxBytes)))
 		}
+		left = max(0, left-part.slice.Bytes)
 	}
 }
 
@@ -216,7 +219,7 @@ func (f *fetchCall) find(part *fetchPart) bool {
 		part.replica = known.replica
 		return true
 	}
-	if p.Topic == "" {
+	if p.Topic == "" && f.context.Version >= 13 {
 		t, ok := f.image.TopicByID(p.Key.TopicID)
 		if !ok {
 			part.code, part.committed = kerr.UnknownTopicID.Code, true
@@ -247,12 +250,13 @@ func (f *fetchCall) find(part *fetchPart) bool {
 	return true
 }
 
-// readPart reads one partition. The first one that has a batch gives it whole.
-func (f *fetchCall) readPart(part *fetchPart) {
+// readPart reads one partition. The first one that has a batch gives it whole. A limit below zero is an error where there is something to give,
+// and only there.
+func (f *fetchCall) readPart(part *fetchPart, limit int64) {
 	p := part.partition
 	q := partition.ReadQuery{
 		Offset:   p.FetchOffset,
-		MaxBytes: int(max(0, min(int64(p.MaxBytes), int64(f.maxBytes)-f.bytes))), AtLeastOne: f.bytes == 0,
+		MaxBytes: int(max(0, limit)), AtLeastOne: f.bytes == 0,
 		LeaderEpoch: record.LeaderEpoch(p.LeaderEpoch), LastFetchedEpoch: record.LeaderEpoch(p.LastFetchedEpoch),
 		Isolation: f.isolation,
 	}
@@ -261,6 +265,9 @@ func (f *fetchCall) readPart(part *fetchPart) {
 	}
 	var err error
 	part.result, part.slice, err = part.replica.Read(q)
+	if err == nil && limit < 0 && part.slice.FirstBatchBytes > 0 {
+		err = kerr.UnknownServerError
+	}
 	if part.slice.Bytes < part.slice.FirstBatchBytes { // not even one batch fits: nothing is better than a piece
 		part.slice.Close()
 		part.slice = partlog.Slice{}

@@ -25,7 +25,10 @@ func (f *fetchCall) sessionError(err error, sessionID int32) Reply {
 // refuse is the answer to a request that makes no sense as a whole. It leaves the session alone.
 func (f *fetchCall) refuse(err *kerr.Error) Reply {
 	response := kmsg.NewPtrFetchResponse()
-	response.ErrorCode = err.Code
+	response.ErrorCode, response.SessionID = err.Code, f.request.SessionID
+	if f.context.Version >= 13 {
+		return Respond(response) // nothing that names topics by their names
+	}
 	response.Topics = make([]kmsg.FetchResponseTopic, len(f.request.Topics))
 	for i := range f.request.Topics {
 		asked, answered := &f.request.Topics[i], &response.Topics[i]
@@ -52,7 +55,7 @@ func (f *fetchCall) finish() Reply {
 	}
 	body.told = f.parts.told
 	body.sessionID = f.session.Finish(f.context.NowMs)
-	if body.version >= 16 {
+	if body.version >= 16 && f.follower == partition.NoBroker {
 		body.brokers = f.leaders(body.told)
 	}
 	f.count(body.told)

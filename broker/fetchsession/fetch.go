@@ -81,24 +81,44 @@ func (c *Cache) Begin(q Request, nowMs int64) (*Fetch, error) {
 	return &Fetch{cache: c, session: s, epoch: s.state.epoch}, nil
 }
 
-// full is a fetch of what the request names and nothing else. Where it is to become a session, a partition that is named twice keeps its
-// first place, and is asked for as it is named last.
+// full is a fetch of what the request names and nothing else. A partition that is named twice keeps its first place, and is asked for as it is
+// named last.
 func (c *Cache) full(q Request, create bool) *Fetch {
 	f := &Fetch{cache: c, partitions: q.Partitions, topicIDs: q.TopicIDs, follower: q.Follower}
-	if !create {
+	if !create && !namedTwice(q.Partitions) {
 		return f
 	}
-	f.index = make(map[Key]*Partition, len(q.Partitions))
+	index := make(map[Key]*Partition, len(q.Partitions))
 	f.partitions = q.Partitions[:0]
 	for _, p := range q.Partitions {
-		if known := f.index[p.Key]; known != nil {
+		if known := index[p.Key]; known != nil {
 			*known = *p
 			continue
 		}
-		f.index[p.Key] = p
+		index[p.Key] = p
 		f.partitions = append(f.partitions, p)
 	}
+	if create {
+		f.index = index
+	}
 	return f
+}
+
+// namedTwice says whether some partition may be named more than once. With few partitions, as most have that fetch without a session, it is
+// found out without an allocation.
+func namedTwice(partitions []*Partition) bool {
+	const few = 16
+	if len(partitions) > few {
+		return true
+	}
+	for i, p := range partitions {
+		for _, earlier := range partitions[:i] {
+			if earlier.Key == p.Key {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // update takes over what the request adds, changes and forgets.
