@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strings"
 	"testing"
 	"time"
 
@@ -31,6 +32,7 @@ func TestDirectory_ThereAndBack(t *testing.T) {
 	levels := finalized(t, k.address)
 	unserved := describeUnserved(t, k.address)
 	k.stop()
+	verify(t, k)
 
 	s := sluicetest.New(t)
 	s.Address, s.Args = k.address, []string{"--config", k.properties, "--admin", s.Admin}
@@ -45,6 +47,7 @@ func TestDirectory_ThereAndBack(t *testing.T) {
 	writeMore(t, s.Address, "by Sluice")
 	written = observe(t, s.Address, groups...)
 	s.Stop()
+	verify(t, k)
 
 	k.start()
 	observe(t, k.address, groups...).mustBe(t, "after Sluice, by Apache Kafka", written)
@@ -57,10 +60,21 @@ func TestDirectory_ThereAndBack(t *testing.T) {
 	writeMore(t, k.address, "by Apache Kafka again")
 	written = observe(t, k.address, groups...)
 	k.stop()
+	verify(t, k)
 
 	s.Launch()
 	s.WaitReady()
 	observe(t, s.Address, groups...).mustBe(t, "after Apache Kafka again, by Sluice", written)
+}
+
+// verify checks every file of the directory, which was left by a clean stop.
+func verify(t *testing.T, k *kafka) {
+	t.Helper()
+	out, code := sluicetest.Run(t, nil, "dump", "--verify", k.dataDir())
+	if code != 0 || !strings.Contains(out, "left by a clean stop") || strings.Contains(out, "not left") {
+		t.Errorf("exit code %d: %s", code, out)
+	}
+	t.Logf("%s", out)
 }
 
 // fillKafka makes Apache Kafka write one of everything.

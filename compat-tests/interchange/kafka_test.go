@@ -45,13 +45,16 @@ transaction.state.log.replication.factor=1
 transaction.state.log.min.isr=1
 transaction.state.log.num.partitions=4
 group.initial.rebalance.delay.ms=0
-%[4]s`, k.address, controller, filepath.Join(dir, "data"), extra)
+%[4]s`, k.address, controller, k.dataDir(), extra)
 	if err := os.WriteFile(k.properties, []byte(content), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	kafkaTool(t, "storage", "format", "-t", "c2x1aWNlLWludGVyY2hnZQ", "-c", k.properties)
 	return k
 }
+
+// dataDir is its log directory.
+func (k *kafka) dataDir() string { return filepath.Join(filepath.Dir(k.properties), "data") }
 
 // start starts the process and waits until it accepts connections.
 func (k *kafka) start() {
