@@ -60,6 +60,13 @@ func metricsState(nodeID metadata.BrokerID, image func() *metadata.Image, replic
 				}
 			}
 		},
+		Cleaner: func() metrics.Cleaner {
+			c := replicas.Cleaner()
+			return metrics.Cleaner{
+				DirtiestRatio: c.DirtiestRatio, LastRunMs: c.LastRunMs, Uncleanable: c.Uncleanable, Logs: c.Logs,
+				ReadBytes: c.ReadBytes, WrittenBytes: c.WrittenBytes, RemovedRecords: c.ReadRecords - c.KeptRecords,
+			}
+		},
 		Groups: func(yield func(metrics.Group) bool) {
 			var all []metrics.Group
 			g.walk(func(m *group.Machine) {

@@ -11,6 +11,7 @@ import (
 	"sluice/broker/config"
 	"sluice/replication/metadata"
 	"sluice/replication/replica"
+	"sluice/storage/compact"
 	"sluice/storage/partlog"
 )
 
@@ -91,6 +92,12 @@ func (s *settings) topic(name string) *topicSettings {
 func newTopicSettings(t *config.Topic) *topicSettings {
 	return &topicSettings{api: t, replica: &replica.TopicConfig{
 		MinInSyncReplicas: t.MinInsyncReplicas,
+		Compaction: compact.Policy{
+			MinCleanableRatio: t.MinCleanableDirtyRatio,
+			MinLagMs:          t.MinCompactionLagMs,
+			MaxLagMs:          t.MaxCompactionLagMs,
+			DeleteRetentionMs: t.DeleteRetentionMs,
+		},
 		Log: partlog.Config{
 			SegmentBytes:       t.SegmentBytes,
 			SegmentMs:          t.SegmentMs,
@@ -125,6 +132,15 @@ func (s *settings) replicaBroker() *replica.BrokerConfig {
 		ProducerIDExpirationMs:               b.ProducerIDExpirationMs,
 		ProducerIDExpirationCheckIntervalMs:  b.ProducerIDExpirationCheckIntervalMs,
 		ReplicaLagTimeMaxMs:                  b.ReplicaLagTimeMaxMs,
+		Cleaner: replica.CleanerConfig{
+			Enable:              b.LogCleanerEnable,
+			Threads:             b.LogCleanerThreads,
+			BackoffMs:           b.LogCleanerBackoffMs,
+			DedupeBufferBytes:   b.LogCleanerDedupeBufferSize,
+			LoadFactor:          b.LogCleanerIOBufferLoadFactor,
+			IOBufferBytes:       b.LogCleanerIOBufferSize,
+			IOMaxBytesPerSecond: b.LogCleanerIOMaxBytesPerSecond,
+		},
 	}
 }
 

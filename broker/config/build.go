@@ -20,14 +20,15 @@ func (v values) get(key string, types ...Type) value {
 	return v.byKey[key]
 }
 
-func (v values) int(key string) int       { return int(v.get(key, Int, Short).number) }
-func (v values) int16(key string) int16   { return int16(v.get(key, Int, Short).number) }
-func (v values) int32(key string) int32   { return int32(v.get(key, Int, Short).number) }
-func (v values) int64(key string) int64   { return v.get(key, Int, Short, Long).number }
-func (v values) bool(key string) bool     { return v.get(key, Boolean).number == 1 }
-func (v values) text(key string) string   { return v.get(key, String, Class).text }
-func (v values) list(key string) []string { return v.get(key, List).list }
-func (v values) null(key string) bool     { return v.byKey[key].null }
+func (v values) int(key string) int        { return int(v.get(key, Int, Short).number) }
+func (v values) int16(key string) int16    { return int16(v.get(key, Int, Short).number) }
+func (v values) int32(key string) int32    { return int32(v.get(key, Int, Short).number) }
+func (v values) int64(key string) int64    { return v.get(key, Int, Short, Long).number }
+func (v values) bool(key string) bool      { return v.get(key, Boolean).number == 1 }
+func (v values) double(key string) float64 { return v.get(key, Double).double }
+func (v values) text(key string) string    { return v.get(key, String, Class).text }
+func (v values) list(key string) []string  { return v.get(key, List).list }
+func (v values) null(key string) bool      { return v.byKey[key].null }
 func (v values) setting(key string) value { // the first synonym that is not null, at the unit of the first one
 	for _, s := range v.table.byName[key].Synonyms {
 		if found := v.byKey[s.Name]; !found.null {
@@ -149,6 +150,13 @@ func (b *Broker) fill(v values) {
 	b.LogFlushOffsetCheckpointIntervalMs = v.int64("log.flush.offset.checkpoint.interval.ms")
 	b.LogFlushStartOffsetCheckpointIntervalMs = v.int64("log.flush.start.offset.checkpoint.interval.ms")
 	b.LogRetentionCheckIntervalMs = v.int64("log.retention.check.interval.ms")
+	b.LogCleanerEnable = v.bool("log.cleaner.enable")
+	b.LogCleanerThreads = v.int("log.cleaner.threads")
+	b.LogCleanerBackoffMs = v.int64("log.cleaner.backoff.ms")
+	b.LogCleanerDedupeBufferSize = v.int64("log.cleaner.dedupe.buffer.size")
+	b.LogCleanerIOBufferLoadFactor = v.double("log.cleaner.io.buffer.load.factor")
+	b.LogCleanerIOBufferSize = v.int("log.cleaner.io.buffer.size")
+	b.LogCleanerIOMaxBytesPerSecond = v.double("log.cleaner.io.max.bytes.per.second")
 	b.LogInitialTaskDelayMs = v.int64("log.initial.task.delay.ms")
 
 	b.ReplicaLagTimeMaxMs = v.int64("replica.lag.time.max.ms")

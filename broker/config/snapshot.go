@@ -45,6 +45,13 @@ type Broker struct {
 	LogFlushOffsetCheckpointIntervalMs      int64
 	LogFlushStartOffsetCheckpointIntervalMs int64
 	LogRetentionCheckIntervalMs             int64
+	LogCleanerEnable                        bool
+	LogCleanerThreads                       int
+	LogCleanerBackoffMs                     int64
+	LogCleanerDedupeBufferSize              int64 // bytes
+	LogCleanerIOBufferLoadFactor            float64
+	LogCleanerIOBufferSize                  int // bytes
+	LogCleanerIOMaxBytesPerSecond           float64
 	LogInitialTaskDelayMs                   int64
 
 	// Replication.
@@ -99,15 +106,19 @@ type Topic struct {
 	CompressionGzipLevel                      int
 	CompressionLz4Level                       int
 	CompressionZstdLevel                      int
+	DeleteRetentionMs                         int64
 	FileDeleteDelayMs                         int64
 	FlushMessages                             int64
 	FlushMs                                   int64
 	IndexIntervalBytes                        int
+	MaxCompactionLagMs                        int64
 	MaxDecompressedMessageBytes               int
 	MaxMessageBytes                           int
 	MessageTimestampAfterMaxMs                int64
 	MessageTimestampBeforeMaxMs               int64
 	MessageTimestampLogAppendTime             bool // message.timestamp.type=LogAppendTime
+	MinCleanableDirtyRatio                    float64
+	MinCompactionLagMs                        int64
 	MinInsyncReplicas                         int
 	RetentionBytes                            int64 // -1: unlimited
 	RetentionMs                               int64 // -1: unlimited

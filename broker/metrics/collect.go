@@ -12,6 +12,7 @@ type State struct {
 	Partitions func(yield func(Partition) bool) // those with a replica on this broker
 	Groups     func(yield func(Group) bool)     // those this broker coordinates
 	Lags       func(yield func(Lag) bool)       // committed offsets of those groups, in partitions that this broker leads
+	Cleaner    func() Cleaner
 }
 
 // Partition is one replica on this broker.
@@ -24,6 +25,16 @@ type Partition struct {
 	HighWatermark   int64 // exclusive
 	Leader          bool
 	UnderReplicated bool // known to the leader only
+}
+
+// Cleaner is how far the compaction of logs is.
+type Cleaner struct {
+	DirtiestRatio           float64        // 0 to 1
+	LastRunMs               int64          // since 1970
+	Uncleanable             map[string]int // partitions by log directory
+	Logs                    int64          // compactions since the start
+	ReadBytes, WrittenBytes int64
+	RemovedRecords          int64
 }
 
 // Group is one group.
@@ -86,6 +97,18 @@ func (s *State) collect(emit emitter) {
 			emit.send(partitionIsLeader, boolean(p.Leader), p.Topic, partition)
 			emit.send(partitionUnderReplicated, boolean(p.UnderReplicated), p.Topic, partition)
 		}
+	}
+	if s.Cleaner != nil {
+		c := s.Cleaner()
+		emit.send(cleanerDirtiest, c.DirtiestRatio)
+		emit.send(cleanerLastRun, float64(c.LastRunMs)/1000)
+		for dir, n := range c.Uncleanable {
+			emit.send(cleanerUncleanable, float64(n), label(dir))
+		}
+		emit.send(cleanerLogs, float64(c.Logs))
+		emit.send(cleanerRead, float64(c.ReadBytes))
+		emit.send(cleanerWritten, float64(c.WrittenBytes))
+		emit.send(cleanerRemoved, float64(c.RemovedRecords))
 	}
 	if s.Groups != nil {
 		for g := range s.Groups {

@@ -39,6 +39,9 @@ func populated() *Broker {
 			yield(Partition{Topic: "orders", Partition: 0, SizeBytes: 1100, LogStartOffset: 2, LogEndOffset: 11, HighWatermark: 10, Leader: true})
 		},
 		Groups: func(yield func(Group) bool) { yield(Group{Group: "billing\xff", State: "Stable", Members: 3}) },
+		Cleaner: func() Cleaner {
+			return Cleaner{DirtiestRatio: 0.25, LastRunMs: 1500, Uncleanable: map[string]int{"/d1": 1}, Logs: 2, ReadBytes: 30, WrittenBytes: 10, RemovedRecords: 4}
+		},
 		Lags: func(yield func(Lag) bool) {
 			yield(Lag{Group: "billing\xff", Topic: "orders", Partition: 0, Records: -1})
 		},
@@ -69,9 +72,16 @@ sluice_response_errors_total{api="Fetch",error="other"} 1
 # HELP sluice_group_lag_records High watermark minus committed offset, of groups that this broker coordinates and partitions that it leads; 0 when the commit is ahead.
 # TYPE sluice_group_lag_records gauge
 sluice_group_lag_records{group="\"billing\\xff\"",partition="0",topic="orders"} 0
+# HELP sluice_cleaner_dirtiest_ratio Of all compacted logs, the largest part of bytes that wait for compaction, 0 to 1.
+# TYPE sluice_cleaner_dirtiest_ratio gauge
+sluice_cleaner_dirtiest_ratio 0.25
+# HELP sluice_cleaner_uncleanable_partitions Partitions that are not compacted any more because of what is in them.
+# TYPE sluice_cleaner_uncleanable_partitions gauge
+sluice_cleaner_uncleanable_partitions{log_dir="/d1"} 1
 `
 	if err := testutil.GatherAndCompare(populated().Gatherer(), strings.NewReader(want), "sluice_topic_bytes_in_total", "sluice_connections",
-		"sluice_request_phase_seconds_total", "sluice_response_errors_total", "sluice_group_lag_records"); err != nil {
+		"sluice_request_phase_seconds_total", "sluice_response_errors_total", "sluice_group_lag_records",
+		"sluice_cleaner_dirtiest_ratio", "sluice_cleaner_uncleanable_partitions"); err != nil {
 		t.Error(err)
 	}
 }

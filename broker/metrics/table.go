@@ -50,6 +50,13 @@ const (
 	highWatermark
 	partitionIsLeader
 	partitionUnderReplicated
+	cleanerDirtiest
+	cleanerLastRun
+	cleanerUncleanable
+	cleanerLogs
+	cleanerRead
+	cleanerWritten
+	cleanerRemoved
 	groupLag
 	groupMembers
 	buildInfo
@@ -102,6 +109,21 @@ var table = [rowCount]Row{
 		"1 where this broker leads the partition, 0 where it follows. The sum is the leader count.", "kafka.server:type=ReplicaManager,name=LeaderCount"},
 	partitionUnderReplicated: {"sluice_partition_under_replicated", Gauge, "boolean", []string{"topic", "partition"},
 		"1 where this broker leads the partition and its in-sync replicas are fewer than its replicas.", "kafka.server:type=ReplicaManager,name=UnderReplicatedPartitions"},
+
+	cleanerDirtiest: {"sluice_cleaner_dirtiest_ratio", Gauge, "ratio", nil,
+		"Of all compacted logs, the largest part of bytes that wait for compaction, 0 to 1.", "kafka.log:type=LogCleanerManager,name=max-dirty-percent"},
+	cleanerLastRun: {"sluice_cleaner_last_run_timestamp_seconds", Gauge, "seconds", nil,
+		"When it was last looked for a log to compact, in seconds since 1970; 0 before the first time.", "kafka.log:type=LogCleanerManager,name=time-since-last-run-ms"},
+	cleanerUncleanable: {"sluice_cleaner_uncleanable_partitions", Gauge, "partitions", []string{"log_dir"},
+		"Partitions that are not compacted any more because of what is in them.", "kafka.log:type=LogCleanerManager,name=uncleanable-partitions-count"},
+	cleanerLogs: {"sluice_cleaner_compactions_total", Counter, "logs", nil,
+		"Logs that were compacted; each time counts.", ""},
+	cleanerRead: {"sluice_cleaner_read_bytes_total", Counter, "bytes", nil,
+		"Bytes of segments that were read for compaction, twice where keys were learned too.", ""},
+	cleanerWritten: {"sluice_cleaner_written_bytes_total", Counter, "bytes", nil,
+		"Bytes of segments that compaction has written.", "kafka.log:type=LogCleaner,name=cleaner-recopy-percent"},
+	cleanerRemoved: {"sluice_cleaner_removed_records_total", Counter, "records", nil,
+		"Records that compaction has left out.", ""},
 
 	groupLag: {"sluice_group_lag_records", Gauge, "records", []string{"group", "topic", "partition"},
 		"High watermark minus committed offset, of groups that this broker coordinates and partitions that it leads; 0 when the commit is ahead.", ""},

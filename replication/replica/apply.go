@@ -37,6 +37,11 @@ func (s *Set) Apply(d *metadata.Delta) {
 	s.started = true
 	s.enact(plan)
 	s.configure(d)
+	if s.cleaner.stale {
+		// Else a topic of the same name might be taken, after a restart, for one that was compacted.
+		s.cleaner.stale = false
+		s.checkpointCleaned()
+	}
 }
 
 // enact puts the topics of a plan, whose replicas have been opened, into force.
@@ -181,7 +186,7 @@ func (s *Set) open(p *plan) {
 func (s *Set) openReplica(j job) (*Replica, error) {
 	tp := logdir.TopicPartition{Topic: j.topic.name, Partition: j.index}
 	config := s.options.Topic(j.topic.name)
-	var found checkpoints
+	found := unknown
 	if !s.started && j.dir.holds(tp, j.topic.id) {
 		found = j.dir.found(tp)
 	} else if s.full(j.dir) {
@@ -194,6 +199,7 @@ func (s *Set) openReplica(j job) (*Replica, error) {
 	}
 	r := &Replica{set: s, serial: s.serials.Add(1), topic: j.topic.name, topicID: j.topic.id, index: j.index, dir: j.dir}
 	r.current.Store(log)
+	r.cleanedTo.Store(found.cleanedTo)
 	r.config.Store(config)
 	r.writer.state = partition.NewState(s.nodeID(), found.highWatermark, log.LogStartOffset(), log.LogEndOffset())
 	r.highWatermark.Store(r.writer.state.HighWatermark())
@@ -208,7 +214,7 @@ func (s *Set) openLog(d *directory, name string, id uuid.UUID, index int32, conf
 	}
 	return partlog.Open(partlog.Options{
 		FS: s.options.FS, Dir: path, Config: &config.Log,
-		LogStartOffset: found.logStartOffset, RecoveryPoint: found.recoveryPoint, CleanShutdown: found.clean,
+		LogStartOffset: found.logStartOffset, RecoveryPoint: found.recoveryPoint, CleanedTo: max(found.cleanedTo, 0), CleanShutdown: found.clean,
 		ProducerIDExpirationMs: s.options.Broker().ProducerIDExpirationMs,
 		NowMs:                  s.options.NowMs(),
 		JitterSeed:             jitterSeed(id, index),
@@ -354,6 +360,8 @@ func (s *Set) deleteReplica(r *Replica) {
 		return
 	}
 	r.dir.planned--
+	s.cleaner.wait(r)
+	s.cleaner.stale = s.cleaner.stale || r.cleanedTo.Load() >= 0
 	r.log().Discard()
 	if err := r.dir.dir.DeletePartition(logdir.TopicPartition{Topic: r.topic, Partition: r.index}, s.options.NowMs()); err != nil {
 		s.fail(r.dir, err)

@@ -69,14 +69,22 @@ func (d *directory) holds(tp logdir.TopicPartition, id uuid.UUID) bool {
 // checkpoints is what the directory's files said about one log when it was opened.
 type checkpoints struct {
 	logStartOffset, recoveryPoint, highWatermark int64
+	cleanedTo                                    int64 // -1 if the file has no entry
 	clean                                        bool
 }
 
+// unknown is for a log that the files do not know.
+var unknown = checkpoints{cleanedTo: -1}
+
 func (d *directory) found(tp logdir.TopicPartition) checkpoints {
-	return checkpoints{
+	c := checkpoints{
 		logStartOffset: d.dir.LogStartOffsets()[tp], recoveryPoint: d.dir.RecoveryPoints()[tp], highWatermark: d.dir.HighWatermarks()[tp],
-		clean: d.dir.CleanShutdown(),
+		cleanedTo: -1, clean: d.dir.CleanShutdown(),
 	}
+	if at, ok := d.dir.CleanerOffsets()[tp]; ok {
+		c.cleanedTo = at
+	}
+	return c
 }
 
 // setStraysAside renames what the directories hold and the metadata does not give to this broker. It is kept for its owner to decide about.

@@ -39,7 +39,7 @@ func (r *Replica) reopenedLocked(err error, nowMs int64) bool {
 	r.writer.reopenedMs = nowMs
 	before := r.log()
 	after, err := r.set.openLog(r.dir, r.topic, r.topicID, r.index, r.config.Load(), checkpoints{
-		logStartOffset: before.LogStartOffset(), recoveryPoint: before.RecoveryPoint(),
+		logStartOffset: before.LogStartOffset(), recoveryPoint: before.RecoveryPoint(), cleanedTo: r.cleanedTo.Load(),
 	})
 	if err != nil {
 		r.set.options.Log.Warn("a log that met a full disk could not be opened anew yet", zap.String("topic", r.topic), zap.Int32("partition", r.index), zap.Error(err))

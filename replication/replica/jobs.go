@@ -11,7 +11,8 @@ import (
 	"sluice/storage/logdir"
 )
 
-// Run does the background work until ctx ends, at Kafka's intervals: flush, retain, write checkpoints, forget idle producers.
+// Run does the background work until ctx ends, at Kafka's intervals: flush, retain, compact, write checkpoints, forget idle
+// producers.
 func (s *Set) Run(ctx context.Context) error {
 	initial := func() int64 { return s.options.Broker().InitialTaskDelayMs }
 	jobs := []struct {
@@ -44,6 +45,7 @@ func (s *Set) Run(ctx context.Context) error {
 			}
 		})
 	}
+	wait.Go(func() { s.runCleaner(ctx) })
 	wait.Wait()
 	return ctx.Err()
 }

@@ -28,6 +28,7 @@ type Replica struct {
 	config        atomic.Pointer[TopicConfig]
 	role          atomic.Pointer[role]
 	highWatermark atomic.Int64 // copy of the state's, for readers
+	cleanedTo     atomic.Int64 // the end (exclusive) of what was compacted, -1 if nothing was; the cleaner's
 
 	writer struct {
 		sync.Mutex

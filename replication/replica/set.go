@@ -10,6 +10,7 @@ import (
 	"sluice/protocol/uuid"
 	"sluice/replication/metadata"
 	"sluice/replication/partition"
+	"sluice/storage/compact"
 	"sluice/storage/logdir"
 	"sluice/storage/partlog"
 	"sluice/storage/vfs"
@@ -28,12 +29,14 @@ type BrokerConfig struct {
 	ProducerIDExpirationMs               int64 // producer.id.expiration.ms
 	ProducerIDExpirationCheckIntervalMs  int64 // producer.id.expiration.check.interval.ms
 	ReplicaLagTimeMaxMs                  int64 // replica.lag.time.max.ms
+	Cleaner                              CleanerConfig
 }
 
 // TopicConfig are the settings of one topic that its replicas act on. It is not modified once handed over.
 type TopicConfig struct {
 	Log               partlog.Config
 	MinInSyncReplicas int // min.insync.replicas
+	Compaction        compact.Policy
 }
 
 // Options say what a Set works with.
@@ -71,6 +74,7 @@ type Set struct {
 	unopened atomic.Bool // some replicas have not been created for want of space
 
 	checkpointing sync.Mutex // one job at a time writes checkpoints
+	cleaner       cleaner
 
 	table struct {
 		sync.RWMutex

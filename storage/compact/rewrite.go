@@ -22,6 +22,8 @@ type rewriter struct {
 
 	last    map[record.ProducerID]producer.LastRecord
 	cleaned *segment.Segment // that is being written
+	// unsynced bytes of it
+	unsynced int
 
 	// Of the batch at hand.
 	horizonPassed bool // its tombstones may go
@@ -35,7 +37,7 @@ func (w *rewriter) rewrite(old []*segment.Segment, next int64) error {
 	if err != nil {
 		return failed(w.run, nil, err)
 	}
-	w.cleaned, w.last = cleaned, w.run.LastRecords()
+	w.cleaned, w.unsynced, w.last = cleaned, 0, w.run.LastRecords()
 	w.txns.kept = func(t segment.AbortedTxn) error {
 		if err := cleaned.AppendAborted(t); err != nil {
 			return w.run.Fault(err)
@@ -162,5 +164,14 @@ func (w *rewriter) flush() error {
 	if err := w.cleaned.Append(out, w.task.IndexIntervalBytes); err != nil {
 		return w.run.Fault(err)
 	}
+	if w.unsynced += len(out); w.unsynced >= syncBytes {
+		w.unsynced = 0
+		if err := w.cleaned.SyncLog(); err != nil {
+			return w.run.Fault(err)
+		}
+	}
 	return nil
 }
+
+// syncBytes are brought to the disk at a time: whoever waits for the end of a compaction does not wait for much of it.
+const syncBytes = 16 << 20
