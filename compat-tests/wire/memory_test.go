@@ -71,6 +71,7 @@ func TestBadInput_DecompressionBombs(t *testing.T) {
 	createTopic(t, setup, topic, 1)
 	b := startBystander(t, p.Address)
 	before := p.ResidentBytes()
+	const window = 8 << 20 // what the decoder of zstd holds for one batch
 	for _, codec := range []compress.Codec{compress.Gzip, compress.Lz4, compress.Zstd} {
 		o := plain()
 		o.Codec = codec
@@ -88,7 +89,7 @@ func TestBadInput_DecompressionBombs(t *testing.T) {
 		wait.Wait()
 		during := p.ResidentBytes() - before
 		t.Logf("%v: eight bombs of %d bytes in %v, %d MiB more", codec, len(bomb), time.Since(start), during>>20)
-		if during > 2*maxGrowth {
+		if during > maxGrowth+8*window {
 			t.Errorf("%v: %d MiB", codec, during>>20)
 		}
 	}
