@@ -256,7 +256,7 @@ func (f *fetchCall) readPart(part *fetchPart, limit int64) {
 	p := part.partition
 	q := partition.ReadQuery{
 		Offset:   p.FetchOffset,
-		MaxBytes: int(max(0, limit)), AtLeastOne: f.bytes == 0,
+		MaxBytes: int(max(0, limit)), AtLeastOne: f.bytes == 0 || limit < 0,
 		LeaderEpoch: record.LeaderEpoch(p.LeaderEpoch), LastFetchedEpoch: record.LeaderEpoch(p.LastFetchedEpoch),
 		Isolation: f.isolation,
 	}

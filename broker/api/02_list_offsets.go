@@ -34,6 +34,8 @@ type OffsetFinder interface {
 func (h *Handlers) listOffsets(c *Context, request *kmsg.ListOffsetsRequest) Reply {
 	isolation := partition.ReadUncommitted
 	switch {
+	case request.IsolationLevel < int8(partition.ReadUncommitted) || request.IsolationLevel > int8(partition.ReadCommitted):
+		return Respond(refusedListOffsets(request))
 	case request.ReplicaID != consumer:
 		isolation = partition.ReadLogEnd
 	case request.IsolationLevel == int8(partition.ReadCommitted):
@@ -41,11 +43,10 @@ func (h *Handlers) listOffsets(c *Context, request *kmsg.ListOffsetsRequest) Rep
 	}
 	told, twice := map[topicPartition]bool{}, listedTwice(request)
 	response := kmsg.NewPtrListOffsetsResponse()
-	response.Topics = make([]kmsg.ListOffsetsResponseTopic, len(request.Topics))
+	response.Topics = make([]kmsg.ListOffsetsResponseTopic, 0, len(request.Topics))
 	for i := range request.Topics {
-		asked, answered := &request.Topics[i], &response.Topics[i]
-		answered.Topic = asked.Topic
-		answered.Partitions = make([]kmsg.ListOffsetsResponseTopicPartition, 0, len(asked.Partitions))
+		asked := &request.Topics[i]
+		answered := kmsg.ListOffsetsResponseTopic{Topic: asked.Topic, Partitions: make([]kmsg.ListOffsetsResponseTopicPartition, 0, len(asked.Partitions))}
 		for j := range asked.Partitions {
 			q := &asked.Partitions[j]
 			key := topicPartition{asked.Topic, q.Partition}
@@ -72,8 +73,28 @@ func (h *Handlers) listOffsets(c *Context, request *kmsg.ListOffsetsRequest) Rep
 			}
 			a.Timestamp, a.Offset, a.LeaderEpoch = found.TimestampMs, found.Offset, int32(found.LeaderEpoch)
 		}
+		if len(answered.Partitions) > 0 {
+			response.Topics = append(response.Topics, answered)
+		}
 	}
 	return Respond(response)
+}
+
+// refusedListOffsets answers a request whose isolation level is none.
+func refusedListOffsets(request *kmsg.ListOffsetsRequest) *kmsg.ListOffsetsResponse {
+	response := kmsg.NewPtrListOffsetsResponse()
+	response.Topics = make([]kmsg.ListOffsetsResponseTopic, len(request.Topics))
+	for i := range request.Topics {
+		asked, answered := &request.Topics[i], &response.Topics[i]
+		answered.Topic = asked.Topic
+		answered.Partitions = make([]kmsg.ListOffsetsResponseTopicPartition, len(asked.Partitions))
+		for j := range asked.Partitions {
+			a := &answered.Partitions[j]
+			a.Default()
+			a.Partition, a.ErrorCode = asked.Partitions[j].Partition, kerr.UnknownServerError.Code
+		}
+	}
+	return response
 }
 
 func (h *Handlers) listOffset(topic string, q *kmsg.ListOffsetsRequestTopicPartition, isolation partition.Isolation, none partition.TimestampOffset) (partition.TimestampOffset, error) {

@@ -23,14 +23,17 @@ const firstCommitByTopicID = 10
 
 func (h *Handlers) offsetCommit(c *Context, request *kmsg.OffsetCommitRequest) Reply {
 	response := request.ResponseKind().(*kmsg.OffsetCommitResponse)
-	response.Topics = make([]kmsg.OffsetCommitResponseTopic, len(request.Topics))
+	response.Topics = make([]kmsg.OffsetCommitResponseTopic, 0, len(request.Topics))
 	known := *request
 	known.Topics = nil
 	var places [][]*kmsg.OffsetCommitResponseTopicPartition // of known.Topics, in response
 	image := h.Controller.Image()
-	for i, t := range request.Topics {
+	for _, t := range request.Topics {
+		if len(t.Partitions) == 0 {
+			continue
+		}
 		results := make([]kmsg.OffsetCommitResponseTopicPartition, len(t.Partitions))
-		response.Topics[i] = kmsg.OffsetCommitResponseTopic{Topic: t.Topic, TopicID: t.TopicID, Partitions: results}
+		response.Topics = append(response.Topics, kmsg.OffsetCommitResponseTopic{Topic: t.Topic, TopicID: t.TopicID, Partitions: results})
 		if c.Version >= firstCommitByTopicID {
 			t.Topic = h.topicName(t.TopicID)
 		}

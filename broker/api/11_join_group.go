@@ -26,6 +26,9 @@ import (
 // firstRebalanceTimeout is the version of JoinGroup that has a rebalance timeout.
 const firstRebalanceTimeout = 1
 
+// firstNullableProtocol is the version of JoinGroup from which on a protocol without a name is null in the answer.
+const firstNullableProtocol = 7
+
 func (h *Handlers) joinGroup(c *Context, request *kmsg.JoinGroupRequest) Reply {
 	failed := func(memberID string, err error) *kmsg.JoinGroupResponse {
 		response := request.ResponseKind().(*kmsg.JoinGroupResponse)
@@ -61,7 +64,11 @@ func (h *Handlers) joinGroup(c *Context, request *kmsg.JoinGroupRequest) Reply {
 			complete(failed("", err))
 			return
 		}
-		complete(answer.(*kmsg.JoinGroupResponse))
+		response := answer.(*kmsg.JoinGroupResponse)
+		if c.Version >= firstNullableProtocol && response.Protocol != nil && *response.Protocol == "" {
+			response.Protocol = nil
+		}
+		complete(response)
 	})
 	return reply
 }

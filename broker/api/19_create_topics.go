@@ -20,6 +20,7 @@ func (h *Handlers) createTopics(c *Context, request *kmsg.CreateTopicsRequest) R
 		for i := range request.Topics {
 			t := kmsg.NewCreateTopicsResponseTopic()
 			t.Topic, t.ErrorCode, t.ErrorMessage = request.Topics[i].Topic, code, message
+			t.Configs = []kmsg.CreateTopicsResponseTopicConfig{}
 			response.Topics = append(response.Topics, t)
 		}
 		return response

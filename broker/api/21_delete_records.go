@@ -29,9 +29,10 @@ type RecordDeleter interface {
 
 func (h *Handlers) deleteRecords(c *Context, request *kmsg.DeleteRecordsRequest) Reply {
 	d := &deletion{context: c, response: kmsg.NewPtrDeleteRecordsResponse()}
-	d.response.Topics = make([]kmsg.DeleteRecordsResponseTopic, len(request.Topics))
-	for i := range request.Topics {
-		asked, answered := &request.Topics[i], &d.response.Topics[i]
+	topics := lastNamed(request)
+	d.response.Topics = make([]kmsg.DeleteRecordsResponseTopic, len(topics))
+	for i := range topics {
+		asked, answered := &topics[i], &d.response.Topics[i]
 		answered.Topic = asked.Topic
 		answered.Partitions = make([]kmsg.DeleteRecordsResponseTopicPartition, len(asked.Partitions))
 		for j := range asked.Partitions {
@@ -54,6 +55,32 @@ func (h *Handlers) deleteRecords(c *Context, request *kmsg.DeleteRecordsRequest)
 	}
 	h.Waiting.Park(c, d, keys, milliseconds(request.TimeoutMillis))
 	return reply
+}
+
+// lastNamed is what a request asks for: of a partition that it names more than once, what it says last, and no topic without partitions.
+func lastNamed(request *kmsg.DeleteRecordsRequest) []kmsg.DeleteRecordsRequestTopic {
+	type place struct{ topic, partition int }
+	var topics []kmsg.DeleteRecordsRequestTopic
+	topicAt, at := map[string]int{}, map[topicPartition]place{}
+	for i := range request.Topics {
+		t := &request.Topics[i]
+		for _, p := range t.Partitions {
+			key := topicPartition{t.Topic, p.Partition}
+			if known, ok := at[key]; ok {
+				topics[known.topic].Partitions[known.partition] = p
+				continue
+			}
+			n, ok := topicAt[t.Topic]
+			if !ok {
+				n = len(topics)
+				topicAt[t.Topic] = n
+				topics = append(topics, kmsg.DeleteRecordsRequestTopic{Topic: t.Topic})
+			}
+			at[key] = place{n, len(topics[n].Partitions)}
+			topics[n].Partitions = append(topics[n].Partitions, p)
+		}
+	}
+	return topics
 }
 
 func (h *Handlers) deleteRecordsOf(d *deletion, topic string, q *kmsg.DeleteRecordsRequestTopicPartition, a *kmsg.DeleteRecordsResponseTopicPartition) error {

@@ -28,7 +28,7 @@ func (h *Handlers) describeConfigs(c *Context, request *kmsg.DescribeConfigsRequ
 	for i := range request.Resources {
 		in := &request.Resources[i]
 		if !describable(in.ResourceType) {
-			return Respond(describeConfigsError(request, fmt.Sprintf("Unexpected resource type %s for resource %s", resourceName(in.ResourceType), in.ResourceName)))
+			return Respond(describeConfigsError(request, kerr.InvalidRequest.Description))
 		}
 	}
 	var size answerSize
@@ -37,11 +37,9 @@ func (h *Handlers) describeConfigs(c *Context, request *kmsg.DescribeConfigsRequ
 		out := kmsg.NewDescribeConfigsResponseResource()
 		out.ResourceType, out.ResourceName = in.ResourceType, in.ResourceName
 		entries, rejected := h.describeResource(in)
+		out.ErrorMessage = new(string) // empty rather than null, as Kafka has it here
 		if rejected != nil {
-			out.ErrorCode = rejected.Code
-			if rejected.Message != "" {
-				out.ErrorMessage = &rejected.Message
-			}
+			out.ErrorCode, out.ErrorMessage = rejected.Code, &rejected.Message
 		}
 		out.Configs = make([]kmsg.DescribeConfigsResponseResourceConfig, len(entries))
 		for j := range entries {
@@ -62,14 +60,6 @@ func describable(t kmsg.ConfigResourceType) bool {
 		return true
 	}
 	return false
-}
-
-// resourceName is Kafka's name of a resource type in messages.
-func resourceName(t kmsg.ConfigResourceType) string {
-	if !describable(t) {
-		return "UNKNOWN"
-	}
-	return metadata.ResourceType(t).String()
 }
 
 func describeConfigsError(request *kmsg.DescribeConfigsRequest, message string) kmsg.Response {

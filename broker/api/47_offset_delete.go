@@ -22,12 +22,15 @@ func (h *Handlers) offsetDelete(c *Context, request *kmsg.OffsetDeleteRequest) R
 	}
 	known := *request
 	known.Topics = nil
-	topics := make([]kmsg.OffsetDeleteResponseTopic, len(request.Topics))
+	topics := make([]kmsg.OffsetDeleteResponseTopic, 0, len(request.Topics))
 	var places [][]*kmsg.OffsetDeleteResponseTopicPartition // of known.Topics, in topics
 	image := h.Controller.Image()
-	for i, t := range request.Topics {
+	for _, t := range request.Topics {
+		if len(t.Partitions) == 0 {
+			continue
+		}
 		results := make([]kmsg.OffsetDeleteResponseTopicPartition, len(t.Partitions))
-		topics[i] = kmsg.OffsetDeleteResponseTopic{Topic: t.Topic, Partitions: results}
+		topics = append(topics, kmsg.OffsetDeleteResponseTopic{Topic: t.Topic, Partitions: results})
 		topic, exists := image.Topic(t.Topic)
 		asked := t.Partitions
 		t.Partitions = nil

@@ -48,6 +48,7 @@ func CreateTopics(req *kmsg.CreateTopicsRequest) Op {
 			if rejected != nil {
 				out = kmsg.NewCreateTopicsResponseTopic()
 				out.Topic, out.ErrorCode, out.ErrorMessage = in.Topic, rejected.Code, rejected.message()
+				out.Configs = []kmsg.CreateTopicsResponseTopicConfig{} // null would say that the client may not see them
 			}
 			named[in.Topic] = -1
 			resp.Topics = append(resp.Topics, out)
@@ -73,6 +74,7 @@ func answerAll(resp *kmsg.CreateTopicsResponse, req *kmsg.CreateTopicsRequest, r
 			seen[name] = true
 			out := kmsg.NewCreateTopicsResponseTopic()
 			out.Topic, out.ErrorCode, out.ErrorMessage = name, rejected.Code, rejected.message()
+			out.Configs = []kmsg.CreateTopicsResponseTopicConfig{}
 			resp.Topics = append(resp.Topics, out)
 		}
 	}

@@ -36,9 +36,6 @@ func (m *Machine) CommitOffsets(nowMs int64, req *kmsg.OffsetCommitRequest) (*km
 				continue
 			}
 			leaderEpoch, topicID := p.LeaderEpoch, t.TopicID
-			if leaderEpoch < 0 {
-				leaderEpoch = noLeaderEpoch
-			}
 			if expiresAtMs != neverExpires {
 				leaderEpoch, topicID = noLeaderEpoch, [16]byte{} // the version of the record that has an expiry has neither
 			}
