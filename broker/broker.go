@@ -43,6 +43,7 @@ type Broker struct {
 	registration *registration
 	replicas     *replica.Set
 	groups       *groups
+	transactions *transactions
 	metrics      *metrics.Broker
 	handlers     *dispatcher
 	server       *server.Server
@@ -165,6 +166,10 @@ func (b *Broker) open(ctx context.Context) error {
 	b.closers = append(b.closers, b.replicas.Close)
 	b.groups = newGroups(b.settings, b.replicas, nowMs, b.log)
 	b.closers = append(b.closers, b.groups.close)
+	b.transactions = newTransactions(b.settings, b.replicas, &api.MarkerWriter{
+		Replicas: replicaTable{b.replicas}, Groups: b.groups, Waiting: waiting, Image: b.controller.Image, NowMs: nowMs, Log: b.log,
+	}, nowMs, b.log)
+	b.closers = append(b.closers, b.transactions.close)
 
 	b.controller.Subscribe(b.apply)
 	if err := b.registration.register(ctx, b.started, b.advertised(), b.clusterID, cryptorand.Reader); err != nil {
@@ -178,18 +183,20 @@ func (b *Broker) open(ctx context.Context) error {
 
 	handlers.Handlers = api.New(api.Deps{
 		NodeID: metadata.BrokerID(b.started.NodeID), Log: b.log, NowMs: nowMs,
-		Config:      b.settings.broker.Load,
-		TopicConfig: func(topic string) *config.Topic { return b.settings.topic(topic).api },
-		Metrics:     b.metrics,
-		Controller:  clusterController{b.controller},
-		Features:    metadata.Served(features),
-		Replicas:    replicaTable{b.replicas},
-		Waiting:     waiting,
-		Sessions:    fetchsession.New(b.started.MaxIncrementalFetchSessionCacheSlots, rand.Int32),
-		Listeners:   newAdvertiser(b.advertised()),
-		Groups:      b.groups,
-		LogLevels:   newLogLevels(b.config.LogLevel),
+		Config:       b.settings.broker.Load,
+		TopicConfig:  func(topic string) *config.Topic { return b.settings.topic(topic).api },
+		Metrics:      b.metrics,
+		Controller:   clusterController{b.controller},
+		Features:     metadata.Served(features),
+		Replicas:     replicaTable{b.replicas},
+		Waiting:      waiting,
+		Sessions:     fetchsession.New(b.started.MaxIncrementalFetchSessionCacheSlots, rand.Int32),
+		Listeners:    newAdvertiser(b.advertised()),
+		Groups:       b.groups,
+		Transactions: b.transactions,
+		LogLevels:    newLogLevels(b.config.LogLevel),
 	})
+	b.transactions.handlers.Store(handlers.Handlers)
 	b.closers = append(b.closers, func() error {
 		waiting.Close()
 		return nil
@@ -210,6 +217,7 @@ func (b *Broker) apply(d *metadata.Delta) {
 		b.replicas.Reconfigure()
 	}
 	b.groups.apply(d)
+	b.transactions.leads.apply(d)
 	for _, t := range d.TopicsDeleted {
 		b.metrics.ForgetTopic(t.Name)
 	}
@@ -274,7 +282,7 @@ func (b *Broker) Stop(ctx context.Context) error {
 		b.ready.Store(false)
 		b.server.Drain()
 		b.handlers.Stop()
-		err = errors.Join(b.groups.close(), b.server.Shutdown(ctx)) // members that wait for others learn that they must look for another coordinator
+		err = errors.Join(b.transactions.close(), b.groups.close(), b.server.Shutdown(ctx)) // members that wait for others learn that they must look for another coordinator
 		if b.Err() == nil {
 			err = errors.Join(err, b.registration.leave(ctx))
 		}

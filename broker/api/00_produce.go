@@ -9,6 +9,7 @@ import (
 
 	"sluice/broker/config"
 	"sluice/broker/delayed"
+	"sluice/broker/metrics"
 	"sluice/protocol/compress"
 	"sluice/protocol/record"
 	"sluice/protocol/uuid"
@@ -33,9 +34,9 @@ import (
 // until the high watermark has passed the records; the next request of the connection does not wait for that. With acks=0 there is no
 // answer, and an error closes the connection so that the client looks for the leader anew.
 //
-// Where we differ from Apache Kafka: transactions are not served yet, so no transactional id has a producer id. A transactional batch gets
-// INVALID_PRODUCER_ID_MAPPING, which is what Kafka answers for a transactional id that its coordinator does not know. Records that are null
-// are INVALID_RECORD, as empty ones are; Kafka never answers such a request.
+// A batch of a transaction that the partition has not open yet goes by the transaction's coordinator, see produce_transactional.go.
+//
+// Where we differ from Apache Kafka: records that are null are INVALID_RECORD, as empty ones are; Kafka never answers such a request.
 //
 // KIPs: 98, 110, 360, 467, 516, 890, 951.
 
@@ -54,6 +55,7 @@ type Replica interface {
 	TopicID() uuid.UUID
 	LogStartOffset() int64
 	ReplicaWriter  // here
+	MarkerAppender // markers.go
 	ReplicaReader  // 01_fetch.go
 	OffsetFinder   // 02_list_offsets.go
 	RecordDeleter  // 21_delete_records.go
@@ -65,6 +67,9 @@ type Replica interface {
 type ReplicaWriter interface {
 	Append(b record.Batch, q partition.AppendQuery, origin partlog.Origin, nowMs int64) (partition.AppendResult, error)
 	Committed(endOffset int64) (bool, error)
+	// OpenTransaction says whether the producer, in that epoch, has a transaction open here. If not, asOf is for a record.Verification. An
+	// epoch that is over is an error.
+	OpenTransaction(id record.ProducerID, epoch record.ProducerEpoch) (open bool, asOf int64, err error)
 }
 
 // adminClient is the client id by which Kafka's own tools may write to internal topics.
@@ -79,6 +84,9 @@ func (h *Handlers) produce(c *Context, request *kmsg.ProduceRequest) Reply {
 	for i := range request.Topics {
 		p.topic(i)
 	}
+	if len(p.held) > 0 {
+		return p.transactional()
+	}
 	if p.waits() {
 		return p.park()
 	}
@@ -92,7 +100,20 @@ type produceCall struct {
 	request  *kmsg.ProduceRequest
 	response *kmsg.ProduceResponse
 	failed   bool
+	held     []produceWrite // batches of transactions, which wait until all others are written
 	uncommitted
+}
+
+// produceWrite is a validated batch on its way into a partition.
+type produceWrite struct {
+	replica      Replica
+	topic        string
+	batch        record.Batch
+	answer       *kmsg.ProduceResponseTopicPartition
+	traffic      *metrics.Topic
+	verification record.Verification // of a batch of a transaction, as are:
+	joining      joining
+	err          error
 }
 
 func newProduceResponse(request *kmsg.ProduceRequest) *kmsg.ProduceResponse {
@@ -163,51 +184,59 @@ func (p *produceCall) topic(i int) {
 	for j := range asked.Partitions {
 		a := &answered.Partitions[j]
 		replica, err := p.handlers.Replicas.Get(name, asked.Partitions[j].Partition)
-		var count, size int
+		w := produceWrite{replica: replica, topic: name, answer: a, traffic: traffic}
 		if err == nil {
-			count, size, err = p.append(replica, name, settings, asked.Partitions[j].Records, a)
+			w.batch, err = p.validate(name, settings, asked.Partitions[j].Records)
 		}
-		if err != nil {
+		switch {
+		case err != nil:
 			if !isOneBatch(asked.Partitions[j].Records) {
 				replica = nil // Kafka looks at the form of a request before it looks at its partitions
 			}
 			p.fail(a, replica, err)
 			traffic.ProduceFailed()
-			continue
+		case w.batch.IsTransactional():
+			p.held = append(p.held, w)
+		default:
+			p.write(&w)
 		}
-		traffic.Produced(count, size)
 	}
 }
 
-// append validates and appends the batch of one partition, and says how many records and bytes it stored.
-func (p *produceCall) append(replica Replica, name string, settings *config.Topic, records []byte, a *kmsg.ProduceResponseTopicPartition) (count, size int, err error) {
+// validate holds the batch of one partition against the topic's settings.
+func (p *produceCall) validate(name string, settings *config.Topic, records []byte) (record.Batch, error) {
 	acks := p.request.Acks
 	if isOneBatch(records) { // what is not, is told first
 		switch {
 		case acks != -1 && acks != 0 && acks != 1:
-			return 0, 0, kerr.InvalidRequiredAcks
+			return nil, kerr.InvalidRequiredAcks
 		case isInternal(name) && p.context.ClientID != adminClient:
-			return 0, 0, kerr.InvalidTopicException
+			return nil, kerr.InvalidTopicException
 		}
 	}
 	valid, err := record.Validate(records, rulesOf(settings, p.context))
 	if err != nil {
-		return 0, 0, err
+		return nil, err
 	}
-	batch := valid.Batch
-	if batch.IsTransactional() {
-		return 0, 0, kerr.InvalidProducerIDMapping
-	}
-	count, size = int(batch.Count()), len(batch)
-	result, err := replica.Append(batch, partition.AppendQuery{RequiredAcks: acks, LeaderEpoch: record.NoLeaderEpoch}, record.Client, p.context.NowMs)
+	return valid.Batch, nil
+}
+
+// write appends a batch and answers for its partition.
+func (p *produceCall) write(w *produceWrite) {
+	const all = -1
+	count, size := int(w.batch.Count()), len(w.batch)
+	query := partition.AppendQuery{RequiredAcks: p.request.Acks, LeaderEpoch: record.NoLeaderEpoch, Verification: w.verification}
+	result, err := w.replica.Append(w.batch, query, record.Client, p.context.NowMs)
 	if err != nil {
-		return 0, 0, err
+		p.fail(w.answer, w.replica, err)
+		w.traffic.ProduceFailed()
+		return
 	}
-	a.BaseOffset, a.LogAppendTime, a.LogStartOffset = result.BaseOffset, result.LogAppendTimeMs, result.LogStartOffset
-	if acks == -1 && result.HighWatermark <= result.LastOffset {
-		p.await(replica, result.LastOffset+1, a)
+	w.answer.BaseOffset, w.answer.LogAppendTime, w.answer.LogStartOffset = result.BaseOffset, result.LogAppendTimeMs, result.LogStartOffset
+	if p.request.Acks == all && result.HighWatermark <= result.LastOffset {
+		p.await(w.replica, result.LastOffset+1, w.answer)
 	}
-	return count, size, nil
+	w.traffic.Produced(count, size)
 }
 
 // isOneBatch reports whether the records of a partition are one batch of the current format, as a Produce request must have them.
@@ -326,7 +355,7 @@ func (p *produceCall) reply() Reply {
 // they are, or cannot be any more.
 type uncommitted struct {
 	waiting  []committing
-	complete func(kmsg.Response)
+	complete func()
 }
 
 type committing struct {
@@ -345,13 +374,18 @@ func (p *produceCall) waits() bool { return len(p.waiting) > 0 }
 func (p *produceCall) park() Reply {
 	p.context.Request.Release() // the records are in the log
 	reply, complete := p.context.Pending()
-	p.complete = complete
+	p.complete = func() { complete(p.response) }
+	p.wait()
+	return reply
+}
+
+// wait parks until the records are committed.
+func (p *produceCall) wait() {
 	keys := make([]delayed.Key, len(p.waiting))
 	for i := range p.waiting {
 		keys[i] = delayed.Key(p.waiting[i].replica.Serial())
 	}
 	p.handlers.Waiting.Park(p.context, p, keys, milliseconds(p.request.TimeoutMillis))
-	return reply
 }
 
 // Ready implements delayed.Operation.
@@ -387,7 +421,7 @@ func (p *produceCall) Finish(delayed.Outcome) {
 			p.fail(w.answer, nil, kerr.RequestTimedOut)
 		}
 	}
-	p.complete(p.response)
+	p.complete()
 }
 
 // milliseconds is a time to wait as requests have it; below zero counts as zero.

@@ -383,18 +383,6 @@ func TestProduce_Transactional(t *testing.T) {
 				w.t.Errorf("without a transactional id, partition %d: code %d", i, p.ErrorCode)
 			}
 		}
-		id := "txn"
-		q.TransactionID = &id
-		answer := ask[*kmsg.ProduceResponse](c, q).Topics[0].Partitions
-		if answer[0].ErrorCode != kerr.InvalidProducerIDMapping.Code || answer[1].ErrorCode != 0 {
-			w.t.Errorf("codes %d and %d, want INVALID_PRODUCER_ID_MAPPING and none", answer[0].ErrorCode, answer[1].ErrorCode)
-		}
-		init := kmsg.NewPtrInitProducerIDRequest()
-		init.SetVersion(4)
-		init.TransactionalID = &id
-		if got := ask[*kmsg.InitProducerIDResponse](c, init); got.ErrorCode != kerr.UnsupportedVersion.Code || got.ProducerID != -1 {
-			w.t.Errorf("%+v", got)
-		}
 	})
 }
 

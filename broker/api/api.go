@@ -27,14 +27,15 @@ type Deps struct {
 	TopicConfig func(topic string) *config.Topic // the snapshot in force, broker defaults included
 	Metrics     *metrics.Broker
 
-	Controller Controller
-	Features   []metadata.Feature  // what this build can run
-	Replicas   Replicas            // 00_produce.go
-	Waiting    *delayed.Purgatory  // 00_produce.go, 01_fetch.go, 21_delete_records.go
-	Sessions   *fetchsession.Cache // 01_fetch.go
-	Listeners  Listeners           // 03_metadata.go
-	Groups     Groups              // 08_offset_commit.go
-	LogLevels  LogLevels           // alterconfigs.go; nil: log levels cannot be seen or set
+	Controller   Controller
+	Features     []metadata.Feature  // what this build can run
+	Replicas     Replicas            // 00_produce.go
+	Waiting      *delayed.Purgatory  // 00_produce.go, 01_fetch.go, 21_delete_records.go
+	Sessions     *fetchsession.Cache // 01_fetch.go
+	Listeners    Listeners           // 03_metadata.go
+	Groups       Groups              // 08_offset_commit.go
+	Transactions Transactions        // transactions.go
+	LogLevels    LogLevels           // alterconfigs.go; nil: log levels cannot be seen or set
 }
 
 // Controller is the cluster's truth: the newest image, and the way to change it.
@@ -51,6 +52,8 @@ type Handlers struct {
 	table         index
 	responseBytes [kmsg.MaxKey + 1]atomic.Int32 // size of the last response by key: a good guess for the next
 	producerIDs   *producerIDs                  // 22_init_producer_id.go
+	markers       *MarkerWriter                 // 27_write_txn_markers.go
+	lanes         lanes                         // produce_transactional.go
 	stopping      atomic.Bool
 }
 
@@ -61,6 +64,7 @@ func New(deps Deps) *Handlers {
 	}
 	h := &Handlers{Deps: deps, table: indexRows(rows)}
 	h.producerIDs = &producerIDs{deps: &h.Deps}
+	h.markers = &MarkerWriter{Replicas: h.Replicas, Groups: h.Groups, Waiting: h.Waiting, Image: func() *metadata.Image { return h.Controller.Image() }, NowMs: h.NowMs, Log: h.Log}
 	return h
 }
 

@@ -3,6 +3,7 @@ package api
 import (
 	"sync/atomic"
 
+	"sluice/broker/coordinator"
 	"sluice/broker/coordinator/group"
 	"sluice/broker/coordinator/machine"
 	"sluice/protocol/uuid"
@@ -14,6 +15,8 @@ type Groups interface {
 	Submit(partition int32, op func(m *group.Machine, nowMs int64) (machine.Effects, error), done func(error))
 	// Park is Submit for a request that a later operation may answer, under the token given to op.
 	Park(partition int32, op func(m *group.Machine, nowMs int64, t machine.Token) (machine.Effects, error), done func(response any, err error))
+	// EndTransaction appends the end marker of a transaction with offsets, and applies it.
+	EndTransaction(partition int32, e coordinator.EndTransaction, done func(error))
 	// Partitions are the partitions of which this node is the coordinator, ascending.
 	Partitions() []int32
 }

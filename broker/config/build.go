@@ -177,6 +177,13 @@ func (b *Broker) fill(v values) {
 	b.OffsetsTopicReplicationFactor = v.int16("offsets.topic.replication.factor")
 	b.OffsetsTopicSegmentBytes = v.int("offsets.topic.segment.bytes")
 
+	b.TransactionMaxTimeoutMs = v.int32("transaction.max.timeout.ms")
+	b.TransactionalIDExpirationMs = v.int64("transactional.id.expiration.ms")
+	b.TransactionalIDExpirationIntervalMs = v.int64("transaction.remove.expired.transaction.cleanup.interval.ms")
+	b.TransactionPartitionVerification = v.bool("transaction.partition.verification.enable")
+	b.AddPartitionsToTxnRetryBackoffMs = v.int64("add.partitions.to.txn.retry.backoff.ms")
+	b.AddPartitionsToTxnRetryBackoffMaxMs = v.int64("add.partitions.to.txn.retry.backoff.max.ms")
+	b.TransactionStateLogLoadBufferSize = v.int("transaction.state.log.load.buffer.size")
 	b.TransactionStateLogNumPartitions = v.int32("transaction.state.log.num.partitions")
 	b.TransactionStateLogReplicationFactor = v.int16("transaction.state.log.replication.factor")
 	b.TransactionStateLogMinISR = v.int("transaction.state.log.min.isr")

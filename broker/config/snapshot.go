@@ -75,6 +75,13 @@ type Broker struct {
 	OffsetsTopicSegmentBytes        int
 
 	// Transactions.
+	TransactionMaxTimeoutMs              int32
+	TransactionalIDExpirationMs          int64
+	TransactionalIDExpirationIntervalMs  int64 // transaction.remove.expired.transaction.cleanup.interval.ms
+	TransactionPartitionVerification     bool
+	AddPartitionsToTxnRetryBackoffMs     int64
+	AddPartitionsToTxnRetryBackoffMaxMs  int64
+	TransactionStateLogLoadBufferSize    int // bytes
 	TransactionStateLogNumPartitions     int32
 	TransactionStateLogReplicationFactor int16
 	TransactionStateLogMinISR            int

@@ -1,0 +1,53 @@
+// WriteTxnMarkers, versions 1 to 2.
+//
+//	1: flexible. 2: the version of transactions (KIP-1228).
+//
+// A coordinator has the end markers of transactions written by the leaders of their partitions, or an administrator ends a transaction that
+// nobody else does (the abort command of Kafka's transactions tool). Offsets of groups take effect with the marker in their partition of
+// __consumer_offsets.
+//
+// Differences from Apache Kafka: results are in the order of the request.
+package api
+
+import (
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"sluice/broker/coordinator/machine"
+)
+
+func (h *Handlers) writeTxnMarkers(c *Context, request *kmsg.WriteTxnMarkersRequest) Reply {
+	response := request.ResponseKind().(*kmsg.WriteTxnMarkersResponse)
+	response.Markers = make([]kmsg.WriteTxnMarkersResponseMarker, len(request.Markers))
+	count := 0
+	for i, m := range request.Markers {
+		result := &response.Markers[i]
+		result.ProducerID = m.ProducerID
+		result.Topics = make([]kmsg.WriteTxnMarkersResponseMarkerTopic, len(m.Topics))
+		for j, t := range m.Topics {
+			result.Topics[j].Topic = t.Topic
+			result.Topics[j].Partitions = make([]kmsg.WriteTxnMarkersResponseMarkerTopicPartition, len(t.Partitions))
+			count += len(t.Partitions)
+		}
+	}
+	reply, complete := c.Pending()
+	all := newCountdown(count, func() { complete(response) })
+	for i, m := range request.Markers {
+		of := marker{
+			producer:         machine.Producer{ID: m.ProducerID, Epoch: m.ProducerEpoch},
+			coordinatorEpoch: m.CoordinatorEpoch,
+			commit:           m.Committed,
+			version:          int16(m.TransactionVersion),
+		}
+		for j, t := range m.Topics {
+			for k, p := range t.Partitions {
+				result := &response.Markers[i].Topics[j].Partitions[k]
+				result.Partition = p
+				h.markers.write(of, t.Topic, p, func(err error) {
+					result.ErrorCode = c.code(err)
+					all.done()
+				})
+			}
+		}
+	}
+	return reply
+}
