@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -92,7 +93,7 @@ func listenerTrouble(e *endpoint) (problem, change string) {
 }
 
 // code is a trouble as a word for scripts.
-func code(t trouble) string { return strings.ReplaceAll(string(t), " ", "-") }
+func code(t trouble) string { return strings.ToLower(strings.ReplaceAll(string(t), " ", "-")) }
 
 // cluster judges what the asked broker says of its cluster.
 func (d *diagnosis) cluster() {
@@ -150,7 +151,7 @@ func (d *diagnosis) identity(e *endpoint, who, change string) {
 	case e.answer.clusterID != d.report.ClusterID:
 		e.Trouble = otherCluster
 		d.add(failure, "advertised-other-cluster", fmt.Sprintf("%s, and there a broker of another cluster answers (%s, not %s)", who, e.answer.clusterID, d.report.ClusterID), change)
-	case e.answer.settingsErr == errOtherBroker: //nolint:errorlint // it is never wrapped
+	case errors.Is(e.answer.settingsErr, errOtherBroker):
 		e.Trouble = otherBroker
 		d.add(failure, "advertised-other-broker", who+", and there another broker of the cluster answers", change)
 	}

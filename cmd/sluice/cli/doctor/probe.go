@@ -138,10 +138,10 @@ func (p *prober) apis(ctx context.Context, e *endpoint, host, port string) []kms
 		switch {
 		case err == nil:
 			return apis
-		case errors.Is(err, errHTTP):
-			e.failed(speaksHTTP, nil)
 		case p.speaksTLS(ctx, at):
 			e.failed(wantsTLS, nil)
+		case errors.Is(err, errHTTP) || p.speaksHTTP(ctx, at):
+			e.failed(speaksHTTP, nil)
 		default:
 			e.failed(notKafka, err)
 		}
@@ -199,6 +199,24 @@ func (p *prober) speaksTLS(ctx context.Context, at string) bool {
 	}
 	_ = conn.Close() // nothing was written
 	return true
+}
+
+// speaksHTTP finds out whether a listener that did not answer a Kafka request answers a web browser: it waits for the end of a line.
+func (p *prober) speaksHTTP(ctx context.Context, at string) bool {
+	conn, err := (&net.Dialer{Timeout: p.step}).DialContext(ctx, "tcp", at)
+	if err != nil {
+		return false
+	}
+	defer conn.Close()
+	if conn.SetDeadline(time.Now().Add(p.step)) != nil {
+		return false
+	}
+	if _, err := io.WriteString(conn, "GET / HTTP/1.0\r\n\r\n"); err != nil {
+		return false
+	}
+	var start [4]byte
+	_, err = io.ReadFull(conn, start[:])
+	return err == nil && string(start[:]) == "HTTP"
 }
 
 func describeCertificate(chain []*x509.Certificate) *certificate {
