@@ -87,7 +87,7 @@ func (s *Set) runCleaner(ctx context.Context) {
 			wait.Go(func() { s.runCleanerThread(ctx, n, &running) })
 			continue
 		}
-		if !pause(ctx, s.options.Broker().Cleaner.BackoffMs) {
+		if !pause(ctx, max(s.options.Broker().Cleaner.BackoffMs, 1000)) {
 			return
 		}
 	}
@@ -106,10 +106,11 @@ func (s *Set) cleanerThreads() int64 {
 func (s *Set) runCleanerThread(ctx context.Context, number int64, running *atomic.Int64) {
 	var c compact.Cleaner
 	for {
-		if number >= s.cleanerThreads() && running.CompareAndSwap(number+1, number) {
+		surplus := number >= s.cleanerThreads()
+		if surplus && running.CompareAndSwap(number+1, number) {
 			return
 		}
-		if s.cleanOne(ctx, &c) {
+		if !surplus && s.cleanOne(ctx, &c) {
 			continue
 		}
 		c.Release()
