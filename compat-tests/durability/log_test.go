@@ -12,8 +12,10 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"sluice/compat-tests/sluicetest"
+	"sluice/protocol/record"
 )
 
 // writeBatches appends batches of perBatch numbered records to partition 0, each acknowledged before the next is sent, and returns the end.
@@ -169,4 +171,17 @@ func verifyDirectory(t *testing.T, p *sluicetest.Process, dirs ...string) {
 			t.Errorf("%s: exit code %d: %s", dir, code, out)
 		}
 	}
+}
+
+// produceCode sends one record to the broker itself, whatever the metadata says, and returns the error code.
+func produceCode(t *testing.T, address, topic string, partition int32) int16 {
+	t.Helper()
+	b, err := record.NewBuilder(record.Unattributed()).Add(record.Record{TimestampMs: time.Now().UnixMilli(), Value: []byte("v")}).Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	request := kmsg.NewPtrProduceRequest()
+	request.Acks, request.TimeoutMillis = -1, 5000
+	request.Topics = []kmsg.ProduceRequestTopic{{Topic: topic, Partitions: []kmsg.ProduceRequestTopicPartition{{Partition: partition, Records: b}}}}
+	return sluicetest.Ask[*kmsg.ProduceResponse](sluicetest.Dial(t, address), request, 9).Topics[0].Partitions[0].ErrorCode
 }
