@@ -68,7 +68,7 @@ func (sub subject) scenario(version int16) Scenario {
 			send("valid", whole)
 			sample := sub.valid(r, r.sides[0], version, 0)
 			sample.SetVersion(version)
-			for _, c := range changes(sample) {
+			for _, c := range changes(sample, r.prefix) {
 				if _, skipped := sub.skip[c.field]; skipped || version < sub.since[c.field] {
 					continue
 				}
@@ -83,7 +83,7 @@ func (sub subject) scenario(version int16) Scenario {
 }
 
 // changes are all that can be done to one field of a request at the version that it has. A change that alters no byte is none.
-func changes(sample kmsg.Request) []change {
+func changes(sample kmsg.Request, prefix string) []change {
 	var all []change
 	original := appendFrame(sample, 0)
 	walkFields(reflect.ValueOf(sample).Elem(), nil, "", func(path []int, field string, v reflect.Value) {
@@ -101,7 +101,7 @@ func changes(sample kmsg.Request) []change {
 				all = append(all, change{field, value, frame})
 			}
 		}
-		for _, b := range bounds(v) {
+		for _, b := range bounds(v, field, prefix) {
 			set(b.name, b.alter)
 		}
 		if frame := nullFrame(sample, path, v); frame != nil {
@@ -177,7 +177,7 @@ type bound struct {
 }
 
 // bounds are the values at which fields of a type are tried.
-func bounds(v reflect.Value) []bound {
+func bounds(v reflect.Value, field, prefix string) []bound {
 	var list []bound
 	add := func(name string, value any) {
 		list = append(list, bound{name, func(v reflect.Value) { v.Set(reflect.ValueOf(value).Convert(v.Type())) }})
@@ -199,13 +199,13 @@ func bounds(v reflect.Value) []bound {
 		add("max", math.MaxFloat64)
 		list = append(list, bound{"not a number", func(v reflect.Value) { v.SetFloat(math.NaN()) }})
 	case reflect.String:
-		for _, text := range texts {
+		for _, text := range texts(field, prefix) {
 			add(text.name, text.value)
 		}
 	case reflect.Pointer:
 		list = append(list, bound{"null", func(v reflect.Value) { v.SetZero() }})
 		if v.Type().Elem().Kind() == reflect.String {
-			for _, text := range texts {
+			for _, text := range texts(field, prefix) {
 				list = append(list, bound{text.name, func(v reflect.Value) {
 					value := reflect.New(v.Type().Elem())
 					value.Elem().SetString(text.value)
@@ -245,14 +245,21 @@ func bounds(v reflect.Value) []bound {
 	return list
 }
 
-var texts = []struct{ name, value string }{
-	{"empty text", ""},
-	{"a dot", "."},
-	{"two dots", ".."},
-	{"249 letters", strings.Repeat("a", 249)},
-	{"250 letters", strings.Repeat("a", 250)},
-	{"illegal letters", "no such/name: ü"},
-	{"an unknown name", "unknown-to-all"},
+type namedText struct{ name, value string }
+
+// texts are tried for texts. What could become the name of something is the scenario's own: others must not meet it.
+func texts(field, prefix string) []namedText {
+	list := []namedText{
+		{"empty text", ""},
+		{"249 letters", prefix + strings.Repeat("a", 249-len(prefix))},
+		{"250 letters", prefix + strings.Repeat("a", 250-len(prefix))},
+		{"illegal letters", prefix + "no such/name: ü"},
+		{"an unknown name", prefix + "unknown"},
+	}
+	if strings.Contains(field, "Topic") {
+		list = append(list, namedText{"a dot", "."}, namedText{"two dots", ".."})
+	}
+	return list
 }
 
 func intName(n int64, bits int) string {

@@ -35,7 +35,7 @@ func newNormaliser(prefix string) *normaliser {
 func (n *normaliser) clone() map[string]*bijection {
 	c := map[string]*bijection{}
 	for class, b := range n.renames {
-		c[class] = &bijection{there: maps.Clone(b.there), back: maps.Clone(b.back)}
+		c[class] = &bijection{maps.Clone(b.there), maps.Clone(b.back), [2]map[any]int{maps.Clone(b.order[0]), maps.Clone(b.order[1])}}
 	}
 	return c
 }
@@ -43,12 +43,19 @@ func (n *normaliser) clone() map[string]*bijection {
 func (n *normaliser) restore(c map[string]*bijection) { n.renames = c }
 
 // bijection holds which value of the second broker stands for which of the first.
-type bijection struct{ there, back map[any]any }
+type bijection struct {
+	there, back map[any]any
+	order       [2]map[any]int // by side: the how manieth pair it was
+}
+
+func newBijection() *bijection {
+	return &bijection{map[any]any{}, map[any]any{}, [2]map[any]int{{}, {}}}
+}
 
 func (n *normaliser) rename(class string, k, s any) bool {
 	b := n.renames[class]
 	if b == nil {
-		b = &bijection{map[any]any{}, map[any]any{}}
+		b = newBijection()
 		n.renames[class] = b
 	}
 	if known, ok := b.there[k]; ok {
@@ -57,6 +64,7 @@ func (n *normaliser) rename(class string, k, s any) bool {
 	if _, taken := b.back[s]; taken {
 		return false
 	}
+	b.order[0][k], b.order[1][s] = len(b.there), len(b.there)
 	b.there[k], b.back[s] = s, k
 	return true
 }
@@ -153,7 +161,7 @@ func (c *comparison) walk(path, at string, k, s reflect.Value) {
 }
 
 func (c *comparison) slice(path, at string, k, s reflect.Value) {
-	ke, se := c.elements(path, k), c.elements(path, s)
+	ke, se := c.elements(path, k, 0), c.elements(path, s, 1)
 	if k.IsNil() != s.IsNil() {
 		c.differ(path, at, show(k), show(s))
 		return
@@ -168,17 +176,59 @@ func (c *comparison) slice(path, at string, k, s reflect.Value) {
 }
 
 // elements are those that take part: without what belongs to other scenarios, and in an order of their own where the rules say so.
-func (c *comparison) elements(path string, v reflect.Value) []reflect.Value {
+func (c *comparison) elements(path string, v reflect.Value, side int) []reflect.Value {
 	var elements []reflect.Value
 	for i := range v.Len() {
 		if e := v.Index(i); !c.n.foreign(path, e) {
 			elements = append(elements, e)
 		}
 	}
-	if rule := c.n.rules[path]; rule.sortBy != nil {
-		slices.SortStableFunc(elements, func(a, b reflect.Value) int { return strings.Compare(rule.sortBy(a), rule.sortBy(b)) })
+	if fields := c.n.rules[path].sortBy; fields != nil {
+		slices.SortStableFunc(elements, func(a, b reflect.Value) int {
+			return strings.Compare(c.n.key(a, fields, side), c.n.key(b, fields, side))
+		})
 	}
 	return elements
+}
+
+// key is what elements are sorted by: the fields as text, with ids that are known already by when they became known, so that both sides sort alike.
+func (n *normaliser) key(e reflect.Value, fields []string, side int) string {
+	var b strings.Builder
+	for _, field := range fields {
+		f := e.FieldByName(field)
+		if f.Kind() == reflect.Pointer && !f.IsNil() {
+			f = f.Elem()
+		}
+		switch {
+		case f.Kind() == reflect.Pointer:
+			b.WriteString("null")
+		case f.CanInt():
+			fmt.Fprintf(&b, "%020d", f.Int())
+		default:
+			if rank, ok := n.rank(f, side); ok {
+				fmt.Fprintf(&b, "known %06d", rank)
+			} else {
+				b.WriteString(show(f))
+			}
+		}
+		b.WriteByte(' ')
+	}
+	return b.String()
+}
+
+// rank says the how manieth rename an id was.
+func (n *normaliser) rank(f reflect.Value, side int) (int, bool) {
+	if !f.Comparable() {
+		return 0, false
+	}
+	for _, class := range []string{"topic id", "member id"} {
+		if b := n.renames[class]; b != nil {
+			if rank, ok := b.order[side][f.Interface()]; ok {
+				return rank, true
+			}
+		}
+	}
+	return 0, false
 }
 
 // scenarioName is how the names of every scenario of every run begin.

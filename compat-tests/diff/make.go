@@ -28,6 +28,7 @@ func (r *Run) topic(name string, partitions int32, configs ...string) {
 		s.keep(name, resp.Topics[0].TopicID)
 		r.waitForLeaders(s, name, partitions)
 	})
+	r.norm.rename("topic id", idOf(r.sides[0], name), idOf(r.sides[1], name))
 }
 
 // waitForLeaders waits until a topic can be read from and, as far as metadata tells, written to.
@@ -131,8 +132,8 @@ func metadata(create bool, topics ...string) *kmsg.MetadataRequest {
 	return req
 }
 
-// baseTime is the timestamp of records, in milliseconds: fixed, so that two runs write the same bytes.
-const baseTime = int64(1_790_000_000_000)
+// baseTime is the timestamp of records, in milliseconds: some minutes ago, so that nothing is too old or too new for a broker.
+var baseTime = time.Now().Add(-10 * time.Minute).UnixMilli()
 
 // plain are the options of a batch without a producer id.
 func plain() record.BuilderOptions { return record.Unattributed() }

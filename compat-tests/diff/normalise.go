@@ -15,8 +15,8 @@ import (
 type rule struct {
 	// equal compares the values instead of the plain comparison.
 	equal func(c *comparison, path, at string, k, s reflect.Value)
-	// sortBy puts the elements of a list into an order of our own, where Apache Kafka's comes from a hash map.
-	sortBy func(e reflect.Value) string
+	// sortBy puts the elements of a list into an order of our own, by these fields.
+	sortBy []string
 	// leaveOut takes elements out of a list.
 	leaveOut func(e reflect.Value) bool
 }
@@ -35,12 +35,9 @@ var (
 	directory    = rule{equal: renamed("directory")}
 	diskBytes    = rule{equal: bothPositive}
 	batches      = rule{equal: sameBatches}
-	byTopic      = rule{sortBy: textField("Topic")}
-	byName       = rule{sortBy: textField("Name")}
-	byGroup      = rule{sortBy: textField("Group")}
 	counter      = rule{equal: bothPositive}
 	notPendingID = rule{leaveOut: func(e reflect.Value) bool { return !servedBySluice(int16(e.FieldByName("ApiKey").Int())) }}
-	notPending   = rule{leaveOut: func(e reflect.Value) bool { return pendingFeatures[textField("Name")(e)] != "" }, sortBy: textField("Name")}
+	notPending   = rule{leaveOut: func(e reflect.Value) bool { return pendingFeatures[textField("Name")(e)] != "" }, sortBy: []string{"Name"}}
 )
 
 // rules is THE list of normalisations, by the path of the field. Everything that is not here is compared exactly, the order of lists included.
@@ -80,12 +77,41 @@ var rules = map[string]rule{
 	"DescribeLogDirsResponse.Dirs[].UsableBytes":  diskBytes,
 
 	// Apache Kafka takes these out of hash maps: no client can rely on the order.
-	"MetadataResponse.Topics":                            byTopic,
-	"DescribeLogDirsResponse.Dirs[].Topics":              byTopic,
-	"DescribeLogDirsResponse.Dirs[].Topics[].Partitions": {sortBy: numberField("Partition")},
-	"DescribeConfigsResponse.Resources[].Configs":        byName,
-	"CreateTopicsResponse.Topics[].Configs":              byName,
-	"ListGroupsResponse.Groups":                          byGroup,
+	"MetadataResponse.Topics":                                         sorted("Topic", "TopicID"),
+	"ProduceResponse.Topics":                                          sorted("Topic", "TopicID"),
+	"ProduceResponse.Topics[].Partitions":                             sorted("Partition"),
+	"ListOffsetsResponse.Topics":                                      sorted("Topic"),
+	"ListOffsetsResponse.Topics[].Partitions":                         sorted("Partition"),
+	"DeleteRecordsResponse.Topics":                                    sorted("Topic"),
+	"DeleteRecordsResponse.Topics[].Partitions":                       sorted("Partition"),
+	"DescribeLogDirsResponse.Dirs[].Topics":                           sorted("Topic"),
+	"DescribeLogDirsResponse.Dirs[].Topics[].Partitions":              sorted("Partition"),
+	"DescribeConfigsResponse.Resources[].Configs":                     sorted("Name"),
+	"CreateTopicsResponse.Topics":                                     sorted("Topic"),
+	"CreateTopicsResponse.Topics[].Configs":                           sorted("Name"),
+	"DeleteTopicsResponse.Topics":                                     sorted("Topic", "TopicID"),
+	"CreatePartitionsResponse.Topics":                                 sorted("Topic"),
+	"ListGroupsResponse.Groups":                                       sorted("Group"),
+	"ListConfigResourcesResponse.ConfigResources":                     sorted("Type", "Name"),
+	"JoinGroupResponse.Members":                                       sorted("MemberID", "ProtocolMetadata"),
+	"DescribeGroupsResponse.Groups[].Members":                         sorted("MemberID", "ProtocolMetadata"),
+	"OffsetFetchResponse.Topics":                                      sorted("Topic"),
+	"OffsetFetchResponse.Topics[].Partitions":                         sorted("Partition"),
+	"OffsetFetchResponse.Groups[].Topics":                             sorted("Topic", "TopicID"),
+	"OffsetFetchResponse.Groups[].Topics[].Partitions":                sorted("Partition"),
+	"DescribeProducersResponse.Topics[].Partitions[].ActiveProducers": sorted("LastSequence"),
+
+	// Apache Kafka answers what it refuses at once before what its coordinators answer, or after what its replicas do, and the coordinators'
+	// answers by the partition of __consumer_offsets that
+	// each group is in.
+	"FetchResponse.Topics":                     sorted("Topic", "TopicID"),
+	"FetchResponse.Topics[].Partitions":        sorted("Partition"),
+	"OffsetCommitResponse.Topics":              sorted("Topic", "TopicID"),
+	"OffsetCommitResponse.Topics[].Partitions": sorted("Partition"),
+	"OffsetDeleteResponse.Topics":              sorted("Topic"),
+	"OffsetDeleteResponse.Topics[].Partitions": sorted("Partition"),
+	"DescribeGroupsResponse.Groups":            sorted("Group"),
+	"DeleteGroupsResponse.Groups":              sorted("Group"),
 
 	// What Sluice does not serve yet is in pending.md.
 	"ApiVersionsResponse.ApiKeys":           notPendingID,
@@ -95,6 +121,8 @@ var rules = map[string]rule{
 	// The offset of the metadata log at which the features were seen: each broker has written records of its own.
 	"ApiVersionsResponse.FinalizedFeaturesEpoch": counter,
 }
+
+func sorted(fields ...string) rule { return rule{sortBy: fields} }
 
 func textField(name string) func(reflect.Value) string {
 	return func(e reflect.Value) string {
@@ -107,11 +135,6 @@ func textField(name string) func(reflect.Value) string {
 		}
 		return f.String()
 	}
-}
-
-// numberField orders by a number: as text of one width.
-func numberField(name string) func(reflect.Value) string {
-	return func(e reflect.Value) string { return fmt.Sprintf("%020d", e.FieldByName(name).Int()) }
 }
 
 // bothPositive compares sizes of disks: both absent, or both there.
@@ -142,10 +165,10 @@ const logAppendTime = 1 << 3
 
 // sameBatches compares the batches of two fetched partitions one by one. With log append time, the time is the broker's own.
 func sameBatches(c *comparison, path, at string, k, s reflect.Value) {
-	kb, kErr := splitBatches(k.Bytes())
-	sb, sErr := splitBatches(s.Bytes())
-	if kErr != nil || sErr != nil || len(kb) != len(sb) || k.IsNil() != s.IsNil() {
-		c.differ(path, at, fmt.Sprintf("%d batches, %v: %s", len(kb), kErr, show(k)), fmt.Sprintf("%d batches, %v: %s", len(sb), sErr, show(s)))
+	kb, kRest := splitBatches(k.Bytes())
+	sb, sRest := splitBatches(s.Bytes())
+	if !bytes.Equal(kRest, sRest) || len(kb) != len(sb) || k.IsNil() != s.IsNil() {
+		c.differ(path, at, fmt.Sprintf("%d batches and %d bytes: %s", len(kb), len(kRest), show(k)), fmt.Sprintf("%d batches and %d bytes: %s", len(sb), len(sRest), show(s)))
 		return
 	}
 	for i := range kb {
@@ -159,22 +182,19 @@ func sameBatches(c *comparison, path, at string, k, s reflect.Value) {
 	}
 }
 
-func splitBatches(b []byte) ([]recordBatch, error) {
-	var batches []recordBatch
-	for len(b) > 0 {
-		if len(b) < 12 {
-			return batches, fmt.Errorf("%d bytes after the last batch", len(b))
-		}
+// splitBatches gives the whole batches, and the beginning of one that the limits have cut.
+func splitBatches(b []byte) (batches []recordBatch, rest []byte) {
+	for len(b) >= 12 {
 		size := int64(int32(binary.BigEndian.Uint32(b[8:]))) + 12
 		if size < 61 || size > int64(len(b)) {
-			return batches, fmt.Errorf("a batch of %d bytes in %d", size, len(b))
+			break
 		}
 		one := b[:size]
-		b = b[size:]
 		var parsed kmsg.RecordBatch
-		if err := parsed.ReadFrom(one); err != nil {
-			return batches, err
+		if parsed.ReadFrom(one) != nil {
+			break
 		}
+		b = b[size:]
 		batches = append(batches, recordBatch{
 			parsed.FirstOffset, parsed.Length, parsed.PartitionLeaderEpoch, parsed.Magic,
 			crc32.Checksum(one[21:], crc32.MakeTable(crc32.Castagnoli)) == uint32(parsed.CRC),
@@ -182,5 +202,5 @@ func splitBatches(b []byte) ([]recordBatch, error) {
 			parsed.ProducerID, parsed.ProducerEpoch, parsed.FirstSequence, parsed.NumRecords, bytes.Clone(parsed.Records),
 		})
 	}
-	return batches, nil
+	return batches, b
 }

@@ -40,6 +40,9 @@ func fetchMany(s *side, session, epoch int32, partitions ...wanted) *kmsg.FetchR
 		p.Partition, p.FetchOffset, p.PartitionMaxBytes, p.CurrentLeaderEpoch, p.LastFetchedEpoch = w.partition, w.offset, 1<<20, -1, -1
 		t := kmsg.NewFetchRequestTopic()
 		t.Topic, t.TopicID = w.topic, idOf(s, w.topic)
+		if t.TopicID == ([16]byte{}) {
+			t.TopicID = [16]byte{9} // nobody's: with none, Apache Kafka fails while it makes the answer
+		}
 		t.Partitions = append(t.Partitions, p)
 		req.Topics = append(req.Topics, t)
 	}

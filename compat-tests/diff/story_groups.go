@@ -25,6 +25,7 @@ func groupStories() []Scenario {
 		list = append(list, Scenario{Name: fmt.Sprintf("groups/states, describe v%d", v), Steps: func(r *Run) { states(r, v) }})
 	}
 	return append(list,
+		Scenario{Name: "groups/the group without a name", Alone: true, Steps: namelessGroup},
 		Scenario{Name: "groups/deletion", Steps: groupDeletion},
 		Scenario{Name: "groups/session ends", Steps: sessionEnds},
 		Scenario{Name: "groups/topic is deleted", Steps: topicOfGroupDeleted})
@@ -354,7 +355,6 @@ func offsets(r *Run, v int16) {
 			return commit(s, r.name("new"), nil, generation, t, 1)
 		})
 	}
-	ask[*kmsg.OffsetCommitResponse](r, "an empty group id", v, func(s *side) kmsg.Request { return commit(s, "", nil, -1, t, 1) })
 	if last := fetchVersions[len(fetchVersions)-1]; last >= 8 {
 		for fv := int16(8); fv <= last; fv++ {
 			ask[*kmsg.OffsetFetchResponse](r, "several groups", fv, func(s *side) kmsg.Request {
@@ -373,6 +373,24 @@ func offsets(r *Run, v int16) {
 			})
 		}
 	}
+}
+
+// namelessGroup commits to the group "", which is allowed, and is there afterwards for all other scenarios.
+func namelessGroup(r *Run) {
+	r.topic(r.name("t"), 1)
+	for _, v := range testedVersions(kmsg.OffsetCommit) {
+		for _, generation := range []int32{-1, 0, 1} {
+			ask[*kmsg.OffsetCommitResponse](r, fmt.Sprintf("generation %d", generation), v, func(s *side) kmsg.Request { return commit(s, "", nil, generation, r.name("t"), 1) })
+		}
+	}
+	for _, v := range testedVersions(kmsg.OffsetFetch) {
+		ask[*kmsg.OffsetFetchResponse](r, "fetched", v, func(s *side) kmsg.Request {
+			req := offsetFetch("", r.name("t"))
+			req.Groups[0].Topics[0].TopicID = idOf(s, r.name("t"))
+			return req
+		})
+	}
+	ask[*kmsg.DescribeGroupsResponse](r, "described", 5, same(describeGroups("")))
 }
 
 func states(r *Run, v int16) {

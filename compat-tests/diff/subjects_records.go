@@ -41,7 +41,7 @@ var recordSubjects = []subject{
 			"SessionID = min": badShard,
 			"SessionID = max": badShard,
 		},
-		since: map[string]int16{"ReplicaState.ID": 15, "ReplicaState.Epoch": 15},
+		since: map[string]int16{"ReplicaState.ID": 15, "ReplicaState.Epoch": 15, "Topics[].Partitions[].ReplicaDirectoryID": 17, "Topics[].Partitions[].HighWatermark": 18},
 	},
 	{
 		key: kmsg.ListOffsets,
