@@ -50,7 +50,8 @@ type Broker struct {
 	admin        *admin.Server
 
 	ready   atomic.Bool
-	cancel  context.CancelFunc // ends what runs in the background
+	opening atomic.Pointer[replica.Opening] // how far the logs have been opened at start
+	cancel  context.CancelFunc              // ends what runs in the background
 	running sync.WaitGroup
 	closers []func() error // what Start has opened, to be closed in reverse order
 	stopped sync.Once
@@ -129,6 +130,10 @@ func (b *Broker) open(ctx context.Context) error {
 		return nil
 	})
 
+	if err := b.openAdmin(); err != nil { // it tells how far the recovery is
+		return err
+	}
+
 	b.controller, err = controller.Open(controller.Options{
 		FS: fsys, Dir: metadataDir, Voters: []metadata.BrokerID{metadata.BrokerID(b.started.NodeID)},
 		Machine: metadata.Settings{
@@ -203,7 +208,7 @@ func (b *Broker) open(ctx context.Context) error {
 	})
 	b.metrics.SetState(metricsState(metadata.BrokerID(b.started.NodeID), b.controller.Image, b.replicas, b.groups))
 	b.server.Serve()
-	return b.openAdmin()
+	return nil
 }
 
 // apply is the one subscriber of the metadata: settings first, as the others read them.
@@ -267,6 +272,9 @@ func (b *Broker) Ready() error {
 	case b.Err() != nil:
 		return b.Err()
 	case !b.ready.Load():
+		if o := b.opening.Load(); o != nil && o.Opened < o.Logs {
+			return fmt.Errorf("the broker is starting: %d of %d logs are open, %d unflushed segments were scanned", o.Opened, o.Logs, o.SegmentsScanned)
+		}
 		return errors.New("the broker is starting or stopping")
 	case !b.registration.unfenced.Load():
 		return errors.New("the broker is fenced")
@@ -348,16 +356,17 @@ func (b *Broker) advertised() []config.Listener {
 	return listeners
 }
 
-// recoveryProgress reports how the logs are being opened, a line every second at most.
-func (b *Broker) recoveryProgress() func(opened, total int) {
+// recoveryProgress keeps how far the logs have been opened for Ready, and logs it, a line every second at most.
+func (b *Broker) recoveryProgress() func(replica.Opening) {
 	var mu sync.Mutex
 	last := time.Now()
-	return func(opened, total int) {
+	return func(o replica.Opening) {
 		mu.Lock()
 		defer mu.Unlock()
+		b.opening.Store(&o)
 		if now := time.Now(); now.Sub(last) >= time.Second {
 			last = now
-			b.log.Info("opening logs", zap.Int("opened", opened), zap.Int("total", total))
+			b.log.Info("opening logs", zap.Int("opened", o.Opened), zap.Int("total", o.Logs), zap.Int("unflushed_segments_scanned", o.SegmentsScanned))
 		}
 	}
 }

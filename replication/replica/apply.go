@@ -155,27 +155,29 @@ func (s *Set) noDirectory() error {
 	return &partition.StorageOffline{}
 }
 
-// open does the plan's jobs, several at a time.
+// open does the plan's jobs: in each directory several at a time, so that a slow one does not hold up the others.
 func (s *Set) open(p *plan) {
-	workers := min(len(p.jobs), max(1, s.options.Broker().RecoveryThreads)*max(1, len(s.dirs)))
-	var next, done atomic.Int64
+	queues := map[*directory][]job{}
+	for _, j := range p.jobs {
+		queues[j.dir] = append(queues[j.dir], j)
+	}
+	s.opening.logs.Store(int64(len(p.jobs)))
 	var wait sync.WaitGroup
-	for range workers {
-		wait.Go(func() {
-			for {
-				i := int(next.Add(1)) - 1
-				if i >= len(p.jobs) {
-					return
+	for _, queue := range queues {
+		var next atomic.Int64
+		for range min(len(queue), max(1, s.options.Broker().RecoveryThreads)) {
+			wait.Go(func() {
+				for i := int(next.Add(1)) - 1; i < len(queue); i = int(next.Add(1)) - 1 {
+					j := queue[i]
+					j.topic.replicas[j.index], j.topic.missing[j.index] = s.openReplica(j)
+					s.opening.opened.Add(1)
+					s.tellProgress()
 				}
-				j := p.jobs[i]
-				j.topic.replicas[j.index], j.topic.missing[j.index] = s.openReplica(j)
-				if s.options.Progress != nil && !s.started {
-					s.options.Progress(int(done.Add(1)), len(p.jobs))
-				}
-			}
-		})
+			})
+		}
 	}
 	wait.Wait()
+	s.opening.done.Store(true)
 	for _, j := range p.jobs {
 		if j.topic.replicas[j.index] == nil {
 			j.dir.planned--
@@ -261,7 +263,17 @@ func (s *Set) openFailed(j job, tp logdir.TopicPartition, err error) error {
 	return j.dir.offlineError()
 }
 
+func (s *Set) tellProgress() {
+	if s.options.Progress != nil && !s.opening.done.Load() {
+		s.options.Progress(Opening{Opened: int(s.opening.opened.Load()), Logs: int(s.opening.logs.Load()), SegmentsScanned: int(s.opening.scanned.Load())})
+	}
+}
+
 func (s *Set) recovering(r partlog.Recovery) {
+	if r.SegmentsLeft > 0 {
+		s.opening.scanned.Add(1)
+		s.tellProgress()
+	}
 	if r.TruncatedBytes > 0 || r.Repaired != "" || r.SegmentsDropped > 0 {
 		s.options.Log.Warn("a log was repaired when it was opened", zap.String("dir", r.Dir), zap.Int64("segment", r.SegmentBase),
 			zap.Int64("truncated_bytes", r.TruncatedBytes), zap.Int("segments_dropped", r.SegmentsDropped), zap.String("repaired", r.Repaired))

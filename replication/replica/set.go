@@ -54,10 +54,17 @@ type Options struct {
 	// Changed is called, in the goroutine that caused it, when something that a reader may wait for has changed in the replica with that
 	// Serial: its log end, high watermark, log start, leader, or that it is gone. It must not block.
 	Changed func(serial uint64)
-	// Progress is told, at start, of each log that has been opened. May be nil.
-	Progress func(opened, total int)
+	// Progress is told, at start, of each log that has been opened and of each segment that had to be scanned for it. May be nil; several
+	// goroutines call it.
+	Progress func(Opening)
 	// Failed is told when a log directory has gone offline, and how many are left. May be nil. It must not block.
 	Failed func(dir string, err error, online int)
+}
+
+// Opening is how far the logs have been opened at start.
+type Opening struct {
+	Opened, Logs    int // logs that are open, and all
+	SegmentsScanned int // because they had not been flushed before the stop
 }
 
 // Set holds this broker's replicas.
@@ -69,8 +76,13 @@ type Set struct {
 	// lagTimeMaxMs is replica.lag.time.max.ms, at hand for every append.
 	lagTimeMaxMs atomic.Int64
 
-	applying sync.Mutex  // one goroutine at a time changes which replicas there are
-	started  bool        // the first delta has been applied; guarded by applying
+	applying sync.Mutex // one goroutine at a time changes which replicas there are
+	started  bool       // the first delta has been applied; guarded by applying
+	// opening counts, at start: logs to be opened, logs that are open, segments scanned for them.
+	opening struct {
+		logs, opened, scanned atomic.Int64
+		done                  atomic.Bool
+	}
 	unopened atomic.Bool // some replicas have not been created for want of space
 
 	checkpointing sync.Mutex // one job at a time writes checkpoints
