@@ -75,8 +75,8 @@ smoke: build ## start the broker and run real clients of every common library ag
 	$(COMPAT) go test -count=1 -timeout 40m -v ./clients/...
 
 .PHONY: compat
-compat: build ## wire scripts, kill -9 rounds and interchange with Apache Kafka's own tools
-	$(COMPAT) go test -count=1 -timeout 30m ./wire/... ./durability/... ./interchange/...
+compat: build ## wire scripts, kill -9 rounds, interchange with Apache Kafka's own tools, our commands against Apache Kafka
+	$(COMPAT) go test -count=1 -timeout 30m ./wire/... ./durability/... ./interchange/... ./commandline/...
 
 .PHONY: proof-kill
 proof-kill: build ## fifty kill -9 rounds (CI runs five)
