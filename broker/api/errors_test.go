@@ -26,6 +26,10 @@ var elsewhere = map[string]string{
 	"errorfs":    "test only",
 	"compress":   "protocol/record turns it into record.Invalid",
 	"quorum":     "replication/controller wraps it in ErrNotController",
+	"compact":    "replication/replica compacts in the background",
+
+	"partlog.ErrChanged": "of putting a compacted segment in its place; the cleaner tries again",
+	"segment.ErrInUse":   "of putting a compacted segment in its place; the cleaner tries again",
 
 	"producer.CorruptSnapshot": "recovery goes on without the snapshot",
 
