@@ -19,6 +19,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
 	"sluice/broker/metrics"
@@ -235,7 +236,12 @@ func TestTable(t *testing.T) {
 // What cannot be served ends the connection, with the reason in the log; another connection notices nothing.
 func TestDispatch_Hangups(t *testing.T) {
 	core, logs := observer.New(zap.InfoLevel)
-	s := server.New(server.Options{Dispatcher: frontHandlers(), Log: zap.New(core), Listeners: []server.ListenerConfig{{Name: "PLAINTEXT", Addresses: []string{"127.0.0.1:0"}}}})
+	logged := make(chan struct{}, 1)
+	log := zap.New(core, zap.Hooks(func(zapcore.Entry) error {
+		logged <- struct{}{}
+		return nil
+	}))
+	s := server.New(server.Options{Dispatcher: frontHandlers(), Log: log, Listeners: []server.ListenerConfig{{Name: "PLAINTEXT", Addresses: []string{"127.0.0.1:0"}}}})
 	if err := s.Listen(); err != nil {
 		t.Fatal(err)
 	}
@@ -267,6 +273,10 @@ func TestDispatch_Hangups(t *testing.T) {
 			t.Errorf("key %d version %d: the connection is not closed", test.key, test.version)
 		}
 		conn.Close()
+		select {
+		case <-logged: // which happens after the client sees the end
+		case <-time.After(20 * time.Second):
+		}
 		entries := logs.TakeAll()
 		if len(entries) != 1 || entries[0].ContextMap()["reason"] != test.reason || entries[0].ContextMap()["software"] != "tester" {
 			t.Errorf("key %d version %d: log %v, want reason %q", test.key, test.version, entries, test.reason)
