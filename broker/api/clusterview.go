@@ -4,6 +4,8 @@ import (
 	"net"
 	"slices"
 
+	"sluice/broker/coordinator/group"
+	"sluice/broker/coordinator/txn"
 	"sluice/protocol/uuid"
 	"sluice/replication/metadata"
 )
@@ -104,8 +106,8 @@ const (
 
 // Topics that brokers keep their own state in.
 const (
-	consumerOffsetsTopic  = "__consumer_offsets"
-	transactionStateTopic = "__transaction_state"
+	consumerOffsetsTopic  = group.Topic
+	transactionStateTopic = txn.Topic
 	shareStateTopic       = "__share_group_state"
 )
 
