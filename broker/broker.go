@@ -103,8 +103,7 @@ func (b *Broker) open(ctx context.Context) error {
 		return err
 	}
 	b.dirs, b.clusterID = dirs, dirs[0].ClusterID()
-	closeDirs := sync.OnceValue(dirs.Close)
-	b.closers = append(b.closers, closeDirs)
+	b.closers = append(b.closers, dirs.Close) // those that the replicas have closed by then are left out
 
 	// The addresses are taken before anything is recovered, so that a second broker finds out at once. Nobody is accepted yet.
 	handlers := &dispatcher{}
@@ -213,14 +212,10 @@ func (b *Broker) open(ctx context.Context) error {
 
 // apply is the one subscriber of the metadata: settings first, as the others read them.
 func (b *Broker) apply(d *metadata.Delta) {
-	brokerChanged := b.settings.apply(d)
-	if brokerChanged {
+	if brokerChanged := b.settings.apply(d); brokerChanged {
 		b.server.SetLimits(serverLimits(b.settings.broker.Load()))
 	}
 	b.replicas.Apply(d)
-	if brokerChanged {
-		b.replicas.Reconfigure()
-	}
 	b.groups.apply(d)
 	b.transactions.leads.apply(d)
 	for _, t := range d.TopicsDeleted {
