@@ -31,7 +31,7 @@ type Broker struct {
 	MaxConnectionsPerIPOverrides map[string]int
 	MaxConnectionCreationRate    int   // a second
 	ConnectionsMaxIdleMs         int64 // negative: never
-	QueuedMaxRequestBytes        int64 // -1: unlimited
+	QueuedMaxRequestBytes        int64 // not above 0: the server's own bound
 	MaxRequestPartitionSizeLimit int32
 
 	// Produce and fetch.

@@ -49,5 +49,5 @@ var networkRows = []Row{
 		Ignored: boundedByBytes,
 		Doc:     "How many requests may wait for execution before the broker stops reading from sockets."},
 	{Name: "queued.max.request.bytes", Type: Long, Default: "-1",
-		Doc: "How many bytes of requests may wait for execution before the broker stops reading from sockets; -1 means no bound but queued.max.requests."},
+		Doc: "How many bytes of requests may wait for execution before the broker stops reading from sockets; -1 leaves the bound to the broker: 512 MiB, answers that wait to be written included."},
 }
