@@ -144,9 +144,6 @@ func describeTable() (out [rowCount]*prometheus.Desc) {
 	return out
 }
 
-// Rows returns a copy of the table.
-func Rows() []Row { return append([]Row(nil), table[:]...) }
-
 // WriteDoc writes docs/METRICS.md.
 func WriteDoc(w io.Writer) error {
 	var b strings.Builder
