@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"path"
 	"slices"
-	"strings"
 
 	"sluice/protocol/uuid"
 	"sluice/storage/checkpoint"
@@ -99,32 +98,6 @@ func (dirs Dirs) check() error {
 // Live are the directories that work.
 func (dirs Dirs) Live() Dirs {
 	return slices.DeleteFunc(slices.Clone(dirs), func(d *Dir) bool { return d.Failure() != nil })
-}
-
-// ByID returns the working directory with the id.
-func (dirs Dirs) ByID(id uuid.UUID) (*Dir, bool) {
-	for _, d := range dirs {
-		if d.Failure() == nil && d.ID() == id {
-			return d, true
-		}
-	}
-	return nil, false
-}
-
-// Choose returns the working directory with the fewest partitions, for a new one; the first of several.
-func (dirs Dirs) Choose() (*Dir, error) {
-	var best *Dir
-	var paths []string
-	for _, d := range dirs {
-		paths = append(paths, d.path)
-		if d.Failure() == nil && (best == nil || d.Count() < best.Count()) {
-			best = d
-		}
-	}
-	if best == nil {
-		return nil, &Offline{Path: strings.Join(paths, ", "), Reason: errors.New("no log directory works")}
-	}
-	return best, nil
 }
 
 // Close closes all directories.

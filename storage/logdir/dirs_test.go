@@ -21,38 +21,6 @@ func twoDirs(t *testing.T) *vfs.Mem {
 	return m
 }
 
-func TestChoose_TakesTheDirectoryWithFewestPartitions(t *testing.T) {
-	dirs, err := OpenAll(vfs.NewMem(), []string{"a", "b", "c"}, options())
-	check(t, err)
-	var got []string
-	for i := range int32(8) {
-		d, err := dirs.Choose()
-		check(t, err)
-		got = append(got, d.Path())
-		_, err = d.CreatePartition(TopicPartition{Topic: "t", Partition: i}, idA)
-		check(t, err)
-		if i == 4 {
-			dirs[1].Fail(syscall.EIO)
-		}
-	}
-	if strings.Join(got, "") != "abcabcac" {
-		t.Fatal(got)
-	}
-	if _, ok := dirs.ByID(dirs[1].ID()); ok {
-		t.Fatal("a directory that is offline is found")
-	}
-	if d, ok := dirs.ByID(dirs[2].ID()); !ok || d != dirs[2] {
-		t.Fatal("a directory is not found by its id")
-	}
-	dirs[0].Fail(syscall.EIO)
-	dirs[2].Fail(syscall.EIO)
-	var offline *Offline
-	if _, err := dirs.Choose(); !errors.As(err, &offline) {
-		t.Fatal(err)
-	}
-	check(t, dirs.Close())
-}
-
 func TestOpenAll_GoesOnWithoutABrokenDirectory(t *testing.T) {
 	m := twoDirs(t)
 	var failed []string
