@@ -2,8 +2,8 @@ package quorum
 
 import "sluice/protocol/record"
 
-// Ready is the work that the core has decided on. The driver does it in the order of the fields, and calls Step with Persisted when the log
-// is durable up to a new end.
+// Ready is the work that the core has decided on. The driver does it in the order of the fields, and calls Persisted when the log is
+// durable up to a new end.
 type Ready struct {
 	// State, when not nil, has to be durable before any of Messages is sent: they carry votes and claims of leadership.
 	State *HardState
