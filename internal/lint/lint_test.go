@@ -7,6 +7,7 @@ import (
 	"go/token"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -97,6 +98,22 @@ func TestLayers(t *testing.T) {
 				if strings.HasPrefix(p.name(), "storage/") || strings.HasPrefix(p.name(), "protocol/") {
 					t.Errorf("%s must not import %s: no network below the drivers", p.name(), path)
 				}
+			}
+		}
+	}
+}
+
+// TestTables refuses rows of the tables about packages that are not there: they would let in a package of that name unseen.
+func TestTables(t *testing.T) {
+	there := map[string]bool{}
+	for _, p := range listPackages(t) {
+		there[p.name()] = true
+	}
+	tables := map[string][]string{"edges": slices.Sorted(maps.Keys(edges)), "modules": slices.Sorted(maps.Keys(modules)), "pure": pure, "wallClock": wallClock}
+	for table, names := range tables {
+		for _, name := range names {
+			if !there[name] {
+				t.Errorf("%s (internal/lint/allow.go) has a row for %s, which is not there", table, name)
 			}
 		}
 	}
@@ -256,6 +273,24 @@ func TestArchitecturePaths(t *testing.T) {
 		}
 		if _, err := os.Stat(filepath.Join(root(t), m[1])); err != nil {
 			t.Errorf("docs/ARCHITECTURE.md names %s: %v", m[1], err)
+		}
+	}
+}
+
+// TestArchitectureRooms checks that the architecture page has a row for each package; the commands under cmd/sluice/cli share one.
+func TestArchitectureRooms(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join(root(t), "docs/ARCHITECTURE.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const commands = "cmd/sluice/cli"
+	for _, p := range listPackages(t) {
+		name := p.name()
+		if strings.HasPrefix(name, commands+"/") {
+			name = commands
+		}
+		if !strings.Contains(string(page), "\n| `"+name+"` | ") {
+			t.Errorf("docs/ARCHITECTURE.md has no row for %s", name)
 		}
 	}
 }
