@@ -76,6 +76,7 @@ type ReplicaWriter interface {
 const adminClient = "__admin_client"
 
 func (h *Handlers) produce(c *Context, request *kmsg.ProduceRequest) Reply {
+	nameOnce(request)
 	p := &produceCall{handlers: h, context: c, request: request, response: newProduceResponse(request)}
 	if refused := p.refusal(); refused != nil {
 		p.refuseAll(refused)
@@ -140,29 +141,101 @@ func newProduceResponse(request *kmsg.ProduceRequest) *kmsg.ProduceResponse {
 
 // refusal is what is wrong with the request as a whole.
 func (p *produceCall) refusal() error {
-	if p.request.TransactionID == nil {
-		for i := range p.request.Topics {
-			for j := range p.request.Topics[i].Partitions {
-				if isTransactional(p.request.Topics[i].Partitions[j].Records) {
+	for i := range p.request.Topics {
+		for j := range p.request.Topics[i].Partitions {
+			transactional, err := record.AnyTransactional(p.request.Topics[i].Partitions[j].Records)
+			if err != nil {
+				return err
+			}
+			if transactional {
+				if p.request.TransactionID == nil {
 					return kerr.TransactionalIDAuthorizationFailed
 				}
+				return nil
 			}
 		}
 	}
 	return nil
 }
 
-func isTransactional(records []byte) bool {
-	batch, _, err := record.Split(records)
-	return err == nil && batch.IsTransactional()
-}
-
+// refuseAll answers for every partition with what is wrong with the request. Records that are corrupt in a way that is seen at this point come with
+// the reason.
 func (p *produceCall) refuseAll(err error) {
+	var invalid *record.Invalid
+	saysWhy := errors.As(err, &invalid) && invalid.Kind == record.KindCorrupt
 	for i := range p.response.Topics {
 		for j := range p.response.Topics[i].Partitions {
-			p.fail(&p.response.Topics[i].Partitions[j], nil, err)
+			a := &p.response.Topics[i].Partitions[j]
+			p.fail(a, nil, err)
+			if saysWhy {
+				a.ErrorMessage = &invalid.Message
+			}
 		}
 	}
+}
+
+// nameOnce leaves of every partition that the request names more than once what it says last, in the place where it is named first, and no topic
+// without partitions.
+func nameOnce(request *kmsg.ProduceRequest) {
+	if !namesTwice(request) {
+		return
+	}
+	type topicKey struct {
+		name string
+		id   uuid.UUID
+	}
+	type partitionKey struct {
+		topic int
+		index int32
+	}
+	var topics []kmsg.ProduceRequestTopic
+	topicAt, partitionAt := map[topicKey]int{}, map[partitionKey]int{}
+	for i := range request.Topics {
+		t := &request.Topics[i]
+		for _, q := range t.Partitions {
+			key := topicKey{t.Topic, t.TopicID}
+			n, ok := topicAt[key]
+			if !ok {
+				n = len(topics)
+				topicAt[key] = n
+				topics = append(topics, kmsg.ProduceRequestTopic{Topic: t.Topic, TopicID: t.TopicID})
+			}
+			at, ok := partitionAt[partitionKey{n, q.Partition}]
+			if ok {
+				topics[n].Partitions[at] = q
+				continue
+			}
+			partitionAt[partitionKey{n, q.Partition}] = len(topics[n].Partitions)
+			topics[n].Partitions = append(topics[n].Partitions, q)
+		}
+	}
+	request.Topics = topics
+}
+
+// namesTwice says whether nameOnce could have something to do. It allocates nothing, and is quick for the few topics, and the partitions in ascending
+// order, that clients send.
+func namesTwice(request *kmsg.ProduceRequest) bool {
+	const few = 32
+	if len(request.Topics) > few {
+		return true
+	}
+	for i := range request.Topics {
+		t := &request.Topics[i]
+		if len(t.Partitions) == 0 {
+			return true
+		}
+		for j := range request.Topics[:i] {
+			if earlier := &request.Topics[j]; earlier.Topic == t.Topic && earlier.TopicID == t.TopicID {
+				return true
+			}
+		}
+		for j := 1; j < len(t.Partitions); j++ {
+			if t.Partitions[j].Partition <= t.Partitions[j-1].Partition {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // topic appends what the request has for one topic.

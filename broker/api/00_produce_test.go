@@ -404,3 +404,37 @@ func TestInitProducerID_Blocks(t *testing.T) {
 		}
 	})
 }
+
+// TestProduce_NamedTwice: of a partition that is named twice the last records count, in the place of the first; a topic without partitions is not answered.
+func TestProduce_NamedTwice(t *testing.T) {
+	world(t, nil, func(w *partitionsWorld) {
+		w.create("t", 2)
+		c := w.dial()
+		q := produceRequest(9, -1, "t", newBatch(w.t, "lost"), newBatch(w.t, "b"))
+		again := produceRequest(9, -1, "t", newBatch(w.t, "a", "a"))
+		q.Topics = append(q.Topics, kmsg.ProduceRequestTopic{Topic: "t"}, again.Topics[0])
+		answer := ask[*kmsg.ProduceResponse](c, q)
+		if len(answer.Topics) != 1 || len(answer.Topics[0].Partitions) != 2 {
+			w.t.Fatalf("%+v", answer.Topics)
+		}
+		next := ask[*kmsg.ProduceResponse](c, produceRequest(9, -1, "t", newBatch(w.t, "x"), newBatch(w.t, "x"))).Topics[0].Partitions
+		if next[0].BaseOffset != 2 || next[1].BaseOffset != 1 {
+			w.t.Errorf("the next offsets are %d and %d, want 2 and 1", next[0].BaseOffset, next[1].BaseOffset)
+		}
+	})
+}
+
+// TestProduce_CorruptInOne: a batch whose length or magic is impossible fails the whole request, with the reason.
+func TestProduce_CorruptInOne(t *testing.T) {
+	world(t, nil, func(w *partitionsWorld) {
+		w.create("t", 2)
+		broken := newBatch(w.t, "v")
+		broken[16] = 9
+		q := produceRequest(9, -1, "t", newBatch(w.t, "v"), broken)
+		for _, p := range ask[*kmsg.ProduceResponse](w.dial(), q).Topics[0].Partitions {
+			if p.ErrorCode != kerr.CorruptMessage.Code || p.ErrorMessage == nil || *p.ErrorMessage != "Invalid magic found in record: 9" {
+				w.t.Errorf("%+v", p)
+			}
+		}
+	})
+}

@@ -14,6 +14,8 @@ package api
 // named is the active one if it is a broker, there any live broker.
 
 import (
+	"slices"
+
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 	"go.uber.org/zap"
@@ -25,6 +27,9 @@ import (
 func (h *Handlers) metadata(c *Context, request *kmsg.MetadataRequest) Reply {
 	if !validMetadataRequest(request) {
 		return Respond(metadataError(request, kerr.InvalidRequest))
+	}
+	if namesNothing(request) {
+		return Respond(metadataError(request, kerr.UnknownServerError))
 	}
 	mayCreate := h.Config().AutoCreateTopicsEnable && (request.Version < 4 || request.AllowAutoTopicCreation)
 	if mayCreate {
@@ -48,6 +53,11 @@ func validMetadataRequest(request *kmsg.MetadataRequest) bool {
 		}
 	}
 	return true
+}
+
+// namesNothing reports whether some topic of a request that does not go by ids has no name: Kafka fails at that, and so do we.
+func namesNothing(request *kmsg.MetadataRequest) bool {
+	return !asksByID(request) && slices.ContainsFunc(request.Topics, func(t kmsg.MetadataRequestTopic) bool { return t.Topic == nil })
 }
 
 // metadataError answers every topic of a request with the same error.
@@ -212,10 +222,6 @@ func (m *metadataAnswer) addByName(request *kmsg.MetadataRequest) {
 	seen := make(map[string]bool, len(request.Topics))
 	for i := range request.Topics {
 		name := request.Topics[i].Topic
-		if name == nil { // neither name nor id: nothing can be said about it
-			m.topics = append(m.topics, kmsg.MetadataResponseTopic{ErrorCode: kerr.InvalidRequest.Code, AuthorizedOperations: operationsNotAsked})
-			continue
-		}
 		if seen[*name] {
 			continue
 		}

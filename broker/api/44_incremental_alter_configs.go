@@ -9,6 +9,7 @@ package api
 // bad values are INVALID_CONFIG, brokers' are INVALID_REQUEST. A broker config that is not in the table is taken, for plugins' sake.
 
 import (
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"sluice/replication/metadata"
@@ -52,6 +53,9 @@ func (h *Handlers) incrementalAlterConfigs(c *Context, request *kmsg.Incremental
 	if len(left.Resources) == 0 {
 		return Respond(answer(nil, nil))
 	}
+	if hasUnknownOperation(left.Resources) {
+		return Respond(answer(nil, &metadata.Error{Code: kerr.UnknownServerError.Code}))
+	}
 	reply, complete := c.Pending()
 	go func() {
 		response, err := h.do(c, h.Config().RequestTimeoutMs, metadata.IncrementalAlterConfigs(&left))
@@ -62,4 +66,16 @@ func (h *Handlers) incrementalAlterConfigs(c *Context, request *kmsg.Incremental
 		complete(answer(response.(*kmsg.IncrementalAlterConfigsResponse).Resources, nil))
 	}()
 	return reply
+}
+
+// hasUnknownOperation says whether a request is of the kind that Kafka's controller fails at as a whole.
+func hasUnknownOperation(resources []kmsg.IncrementalAlterConfigsRequestResource) bool {
+	for i := range resources {
+		for _, c := range resources[i].Configs {
+			if c.Op < kmsg.IncrementalAlterConfigOpSet || c.Op > kmsg.IncrementalAlterConfigOpSubtract {
+				return true
+			}
+		}
+	}
+	return false
 }

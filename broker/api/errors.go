@@ -72,6 +72,8 @@ func invalidRecords(e *record.Invalid) *kerr.Error {
 		return kerr.InvalidTimestamp
 	case record.KindUnsupportedCompression:
 		return kerr.UnsupportedCompressionType
+	case record.KindUnreadable:
+		return kerr.UnknownServerError
 	default:
 		return kerr.InvalidRecord
 	}

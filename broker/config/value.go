@@ -89,7 +89,7 @@ func (r *Row) read(text string) (value, *Invalid) {
 		v.number = n
 	case Double:
 		d, err := strconv.ParseFloat(trimmed, 64)
-		if err != nil && !math.IsInf(d, 0) {
+		if err != nil && !math.IsInf(d, 0) || strings.Contains(trimmed, "_") { // Go takes underscores between digits, Java does not
 			return v, notANumber()
 		}
 		v.double = d

@@ -122,9 +122,7 @@ func ParseRequestHeader(b []byte, before *string) (h RequestHeader, body []byte,
 	}
 	length := int(int16(binary.BigEndian.Uint16(b)))
 	b = b[2:]
-	switch {
-	case length < -1:
-		return h, nil, &Malformed{fmt.Sprintf("client id of length %d", length)}
+	switch { // every negative length stands for null, as in Kafka
 	case length > len(b):
 		return h, nil, &Malformed{fmt.Sprintf("client id of length %d, only %d bytes left", length, len(b))}
 	case length >= 0:

@@ -33,6 +33,9 @@ func (w *walk) recompress(target compress.Codec) (Batch, *Invalid) {
 	if w.count > 0 {
 		return w.batch, nil
 	}
+	if w.impossible {
+		return nil, invalid(KindUnreadable, "a negative timestamp cannot be written anew")
+	}
 	out, err := compress.Compress(make([]byte, HeaderBytes, HeaderBytes+len(payload)), target, w.rules.Compression.Level, payload)
 	if err != nil {
 		return nil, invalid(KindUnsupportedCompression, "record batch cannot be compressed: %v", err)

@@ -3,6 +3,7 @@ package record
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 
 	"sluice/protocol/compress"
 )
@@ -66,6 +67,7 @@ const (
 	KindInvalidTimestamp                       // INVALID_TIMESTAMP (32)
 	KindUnsupportedCompression                 // UNSUPPORTED_COMPRESSION_TYPE (76)
 	KindInvalidRecord                          // INVALID_RECORD (87)
+	KindUnreadable                             // UNKNOWN_SERVER_ERROR (-1): bytes in which Kafka comes to grief
 )
 
 // RecordError is what is wrong with one record.
@@ -102,8 +104,7 @@ const (
 //
 // It refuses what Apache Kafka refuses, with the same code, but for this. Kafka stores batches that are not compressed
 // with offsets that are not consecutive, and steps over compressed records whose fields do not fill their length; here
-// both are INVALID_RECORD. So are bytes that do not decompress, for which Kafka answers UNKNOWN_SERVER_ERROR. A codec
-// that does not exist is UNSUPPORTED_COMPRESSION_TYPE, in Kafka again UNKNOWN_SERVER_ERROR. No correct client can tell.
+// both are INVALID_RECORD. No correct client can tell.
 func Validate(b []byte, r Rules) (Validated, error) {
 	batch, refused := onlyBatch(b, r)
 	if refused == nil {
@@ -171,6 +172,23 @@ func onlyBatch(b []byte, r Rules) (Batch, *Invalid) {
 	return batch, nil
 }
 
+// AnyTransactional says whether one of the batches in b, of whatever format, belongs to a transaction. Bytes behind the last whole batch do not
+// count. The error is an *Invalid: the length or the magic of some batch is impossible.
+func AnyTransactional(b []byte) (bool, error) {
+	for {
+		size, refused := nextBatch(b)
+		switch {
+		case refused != nil:
+			return false, refused
+		case size == 0:
+			return false, nil
+		case b[magicAt] == CurrentMagic && size >= HeaderBytes && Batch(b[:size]).IsTransactional():
+			return true, nil
+		}
+		b = b[size:]
+	}
+}
+
 // nextBatch gives the size of the batch of any format that b begins with, 0 if b ends before it does.
 func nextBatch(b []byte) (int, *Invalid) {
 	if len(b) < prefixBytes {
@@ -178,13 +196,16 @@ func nextBatch(b []byte) (int, *Invalid) {
 	}
 	length := int32(binary.BigEndian.Uint32(b[lengthAt:]))
 	if length < minLength {
-		return 0, invalid(KindCorrupt, "record batch with a length field of %d, the least is %d", length, minLength)
+		return 0, invalid(KindCorrupt, "Record size %d is less than the minimum record overhead (%d)", length, minLength)
 	}
 	if len(b) <= magicAt {
 		return 0, nil
 	}
 	if magic := b[magicAt]; magic > CurrentMagic {
-		return 0, invalid(KindCorrupt, "record batch with magic %d", int8(magic))
+		return 0, invalid(KindCorrupt, "Invalid magic found in record: %d", int8(magic))
+	}
+	if length > math.MaxInt32-prefixBytes {
+		return 0, invalid(KindUnreadable, "record batch with a length field of %d", length)
 	}
 	if int64(length)+prefixBytes > int64(len(b)) {
 		return 0, nil
@@ -204,7 +225,7 @@ func checkHeader(b Batch, r Rules) *Invalid {
 		return invalid(KindCorrupt, "record batch is corrupt: its checksum is %#x, computed is %#x", b.CRC(), b.computeCRC())
 	}
 	if !b.Codec().Valid() {
-		return invalid(KindUnsupportedCompression, "record batch with unknown compression codec %d", int8(b.Codec()))
+		return invalid(KindUnreadable, "record batch with unknown compression codec %d", int8(b.Codec()))
 	}
 	if r.Origin != Client {
 		return nil

@@ -55,7 +55,7 @@ func TestValidate_TimestampOutOfRange(t *testing.T) {
 	if refused.Kind != KindInvalidTimestamp || len(refused.RecordErrors) != 2 || refused.RecordErrors[1].BatchIndex != 1 {
 		t.Errorf("got %+v", refused)
 	}
-	if m := refused.RecordErrors[1].Message; !strings.Contains(m, "timestamp 1700172800000") || !strings.Contains(m, "1700003600000]") {
+	if m := refused.RecordErrors[1].Message; !strings.Contains(m, "Timestamp 1700172800000") || !strings.Contains(m, "1700003600000]") {
 		t.Errorf("message %q", m)
 	}
 	for _, edge := range []struct {

@@ -2,7 +2,6 @@ package record
 
 import (
 	"fmt"
-	"math"
 
 	"sluice/protocol/compress"
 )
@@ -20,6 +19,7 @@ type walk struct {
 
 	index        int32 // of the record at hand
 	maxTimestamp int64 // NoTimestamp if there is none
+	impossible   bool  // some timestamp is below NoTimestamp, which Kafka can keep but not write
 	maxAt        int32 // index of the first record that has it
 
 	errors  []RecordError
@@ -79,6 +79,7 @@ func (w *walk) record(timestampDelta int64, offsetDelta int32, hasKey bool) *Inv
 	case w.appendTime:
 		w.bad(true, "a producer may not claim log-append time")
 	}
+	w.impossible = w.impossible || timestamp < NoTimestamp
 	if timestamp > w.maxTimestamp {
 		w.maxTimestamp, w.maxAt = timestamp, w.index
 	}
@@ -88,18 +89,11 @@ func (w *walk) record(timestampDelta int64, offsetDelta int32, hasKey bool) *Inv
 
 func (w *walk) badTimestamp(timestamp int64) {
 	if w.count < maxRecordErrors {
-		w.bad(true, fmt.Sprintf("timestamp %d of the record at offset delta %d is out of range: it must lie within [%d, %d]",
-			timestamp, w.index, w.rules.NowMs-w.rules.BeforeMaxMs, saturatingAdd(w.rules.NowMs, w.rules.AfterMaxMs)))
+		w.bad(true, fmt.Sprintf("Timestamp %d of message with offset %d is out of range. The timestamp should be within [%d, %d]",
+			timestamp, w.index, w.rules.NowMs-w.rules.BeforeMaxMs, w.rules.NowMs+w.rules.AfterMaxMs))
 		return
 	}
 	w.bad(true, "")
-}
-
-func saturatingAdd(a, b int64) int64 {
-	if b > 0 && a > math.MaxInt64-b {
-		return math.MaxInt64
-	}
-	return a + b
 }
 
 // bad notes that the record at hand is refused.
@@ -120,7 +114,7 @@ func (w *walk) verdict() *Invalid {
 	message := fmt.Sprintf("%d records are refused, the first because %s", w.count, w.errors[0].Message)
 	if w.badTime {
 		kind = KindInvalidTimestamp
-		message = "records are refused because of their timestamps"
+		message = "One or more records have been rejected due to invalid timestamp"
 	}
 	return &Invalid{Kind: kind, Message: message, RecordErrors: w.errors}
 }

@@ -187,5 +187,5 @@ func (w *walk) undecodable(err error) *Invalid {
 	if errors.Is(err, compress.ErrTooLarge) {
 		return invalid(KindInvalidRecord, "record batch decompresses to more than is allowed")
 	}
-	return invalid(KindInvalidRecord, "record batch does not decompress: %v", err)
+	return invalid(KindUnreadable, "record batch does not decompress: %v", err)
 }
