@@ -51,6 +51,15 @@ func java(version, slf4j, codecs string) client {
 	}
 }
 
+// javaTransactions is the exactly-once job of Transactions.java, which begins after the smoke job of that version has installed the client.
+func javaTransactions(version, slf4j string) client {
+	c := java(version, slf4j, "")
+	c.name = "java-transactions-" + version
+	c.install[2] += `; [ -f "$out/Transactions.class" ] || javac -nowarn -cp "$out/*" -d "$out" Transactions.java 2>&1`
+	c.command[len(c.command)-1] = "Transactions"
+	return c
+}
+
 func python(name, script, packages string) client {
 	return client{
 		name: name, dir: "python",
@@ -73,6 +82,9 @@ var matrix = []client{
 	java("3.9.1", "1.7.36", "none,gzip,snappy,lz4,zstd"),
 	java("2.8.2", "1.7.30", "none,gzip,snappy,lz4,zstd"),
 	java("2.1.1", "1.7.25", "none,gzip,snappy,lz4,zstd"),
+	javaTransactions("4.4.0", "1.7.36"), // version 2 of transactions
+	javaTransactions("3.9.1", "1.7.36"),
+	javaTransactions("2.1.1", "1.7.25"),
 	{name: "java-tools", install: []string{"../../reference/kafka", "install"}, dir: "javatools", command: []string{"./smoke.sh"}, env: []string{"KAFKA=" + reference()}},
 }
 
