@@ -128,7 +128,7 @@ func (s *shard[M]) finishLoad(l loaded[M], nowMs int64) {
 		if l.records > 0 {
 			s.logger.Info("loaded the coordinator's state", zap.Int("records", l.records), zap.Duration("took", l.took))
 		}
-		s.stage(s.machine.Loaded(nowMs), nil, nowMs)
+		s.stageOwn(s.machine.Loaded(nowMs), nowMs)
 	}
 	waited := s.deferred
 	s.deferred = nil

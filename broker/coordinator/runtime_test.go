@@ -489,6 +489,22 @@ func TestRuntime_BatchLimits(t *testing.T) {
 	})
 }
 
+// A parked request is told that what it wants does not fit, and so are those that it would have answered: nobody else would.
+func TestRuntime_ParkedRequestsBeyondTheLimit(t *testing.T) {
+	inBubble(t, func(t *testing.T, f *fixture) {
+		f.log.maxBatchBytes = 400
+		f.Load(0, 1, f.log)
+		tooMuch := records(string(make([]byte, 400)))
+		waiting, asking := f.park(), &outcome{}
+		f.Park(0, func(m *list, _ int64, t machine.Token) (machine.Effects, error) {
+			return machine.Effects{Records: tooMuch, Answers: []machine.Answer{{Token: m.parked, Response: "yes"}}}, nil
+		}, asking.set)
+		f.want(asking, kerr.RecordListTooLarge)
+		f.want(waiting, kerr.RecordListTooLarge)
+		f.wantValues()
+	})
+}
+
 func TestRuntime_Timers(t *testing.T) {
 	inBubble(t, func(t *testing.T, f *fixture) {
 		f.Load(0, 1, f.log)

@@ -231,7 +231,9 @@ func (s *shard[M]) perform(e *event[M], nowMs int64) {
 		if err != nil {
 			s.answer(t, nil, err)
 		}
-		s.stage(effects, nil, nowMs)
+		if err := s.stage(effects, nil, nowMs); err != nil {
+			s.answer(t, nil, err)
+		}
 	default:
 		effects, err := e.op(s.machine, nowMs)
 		if err != nil {
@@ -243,7 +245,7 @@ func (s *shard[M]) perform(e *event[M], nowMs int64) {
 				done(err)
 			}
 		}
-		s.stage(effects, e.done, nowMs)
+		_ = s.stage(effects, e.done, nowMs) // done is told
 	}
 }
 
@@ -262,7 +264,7 @@ func (s *shard[M]) advance(nowMs int64) {
 		if !due {
 			break
 		}
-		s.stage(effects, nil, nowMs)
+		s.stageOwn(effects, nowMs)
 	}
 	for {
 		s.flush(nowMs)

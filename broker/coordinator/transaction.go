@@ -76,5 +76,5 @@ func (s *shard[M]) endTransaction(e EndTransaction, done func(error), nowMs int6
 		return
 	}
 	s.machine.ReplayEndTxn(e.Producer, e.Commit)
-	s.stage(machine.Effects{}, done, nowMs)
+	_ = s.stage(machine.Effects{}, done, nowMs) // done is told
 }

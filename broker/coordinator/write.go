@@ -110,22 +110,24 @@ func (w *waiting) shift(byMs int64) {
 // errOutOfStep means that somebody else has written to the partition.
 var errOutOfStep = errors.New("the log does not end where the coordinator left it")
 
-// stage puts the records of an operation into the batch and replays them; its reply waits for them, and for all before them.
-func (s *shard[M]) stage(e machine.Effects, done func(error), nowMs int64) {
-	if s.state != stateActive {
-		if done != nil {
-			done(kerr.NotCoordinator)
-		}
-		return
+// stage puts the records of an operation into the batch and replays them; its reply waits for them, and for all before them. An error means
+// that nothing has happened; done and those whom the operation would have answered have been told.
+func (s *shard[M]) stage(e machine.Effects, done func(error), nowMs int64) error {
+	err := error(kerr.NotCoordinator)
+	if s.state == stateActive {
+		err = s.collect(e, nowMs)
 	}
-	if err := s.collect(e, nowMs); err != nil {
+	if err != nil {
+		for _, a := range e.Answers {
+			s.answer(a.Token, nil, err)
+		}
 		if done != nil {
 			done(err)
 		}
-		return
+		return err
 	}
 	if done == nil && len(e.Answers) == 0 && e.Settled == nil {
-		return
+		return nil
 	}
 	s.waiting.push(waiter{
 		end:        s.next,
@@ -134,6 +136,14 @@ func (s *shard[M]) stage(e machine.Effects, done func(error), nowMs int64) {
 		answers:    e.Answers,
 		settled:    e.Settled,
 	})
+	return nil
+}
+
+// stageOwn is stage for what nobody has asked for: what follows from loading, from time or from a commit.
+func (s *shard[M]) stageOwn(e machine.Effects, nowMs int64) {
+	if err := s.stage(e, nil, nowMs); err != nil && s.state == stateActive {
+		s.logger.Error("what the coordinator does by itself could not be written", zap.Int("records", len(e.Records)), zap.Error(err))
+	}
 }
 
 // collect puts records into the batch, which it writes first where they do not fit. An error means that nothing has happened, or that
@@ -242,7 +252,7 @@ func (s *shard[M]) settle(nowMs int64) (wrote bool) {
 			}
 		}
 		if committed.settled != nil {
-			s.stage(committed.settled(nowMs, err), nil, nowMs)
+			s.stageOwn(committed.settled(nowMs, err), nowMs)
 		}
 	}
 	return s.batch.builder != nil
