@@ -14,6 +14,7 @@ import (
 // since the hand came by last.
 type Handles struct {
 	limit int
+	swaps atomic.Int64 // counts calls of Swap
 
 	mu   sync.Mutex
 	open []*handle

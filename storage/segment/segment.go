@@ -43,6 +43,7 @@ type Segment struct {
 	nextOffset atomic.Int64 // after the last batch, the base offset if there is none; unknownEnd in a segment that was loaded and not scanned
 	recent     atomic.Pointer[recentBatches]
 	deleted    atomic.Bool  // the files have their names for deletion
+	deletedAs  string       // what was added to them; set before deleted is
 	stage      atomic.Int32 // stageDone but for what compaction makes
 	rebuilding atomic.Bool  // the index files have names for work in progress
 	suspect    atomic.Bool  // a reader found that the offset index does not fit the log
@@ -84,7 +85,7 @@ func (s *Segment) path(kind fileKind) string {
 	name := AppendFileName(nil, s.baseOffset, suffixes[kind])
 	switch {
 	case s.deleted.Load():
-		name = append(name, DeletedSuffix...)
+		name = append(name, s.deletedAs...)
 	case s.stage.Load() != stageDone:
 		name = append(name, stageSuffixes[s.stage.Load()]...)
 	case s.rebuilding.Load() && (kind == offsetFile || kind == timeFile):
@@ -411,19 +412,20 @@ func (s *Segment) MarkDeleted() error {
 	names := []*Segment{s}
 	holdNames(names)
 	defer releaseNames(names)
-	return s.markDeletedHeld()
+	return s.markDeletedHeld(DeletedSuffix)
 }
 
-func (s *Segment) markDeletedHeld() error {
+func (s *Segment) markDeletedHeld(suffix string) error {
 	if s.deleted.Load() {
 		return nil
 	}
 	if err := s.each(func(h *handle) error {
 		name := s.path(h.kind)
-		return s.fs.Rename(name, name+DeletedSuffix)
+		return s.fs.Rename(name, name+suffix)
 	}); err != nil {
 		return err
 	}
+	s.deletedAs = suffix
 	s.deleted.Store(true)
 	return nil
 }

@@ -2,6 +2,7 @@ package segment
 
 import (
 	"errors"
+	"fmt"
 	"runtime"
 	"slices"
 	"strings"
@@ -59,15 +60,15 @@ func (s *Segment) FirstTimestamp() (int64, error) {
 }
 
 // Swap puts a compacted segment, which must be whole and durable, names included, in the place of segments of which the first begins where it
-// does. They are deleted as by MarkDeleted. A crash leaves the old ones or the new one; where it is finished when the log is opened again,
-// that is Resolve's doing. Readers go on; those that want to open a file meanwhile wait. With ErrInUse nothing has happened; after another
+// does. They are deleted as by MarkDeleted, under names that no others have. A crash leaves the old ones, the new one, or what whoever opens
+// the log makes one of them. Readers go on; those that want to open a file meanwhile wait. With ErrInUse nothing has happened; after another
 // error only a restart tells what has.
 func Swap(cleaned *Segment, old []*Segment) error {
 	assert.That(cleaned.stage.Load() == stageCleaned && old[0].baseOffset == cleaned.baseOffset, "a compacted segment is put where it does not belong")
 	all := append(slices.Clone(old), cleaned)
 	free := holdNames(all)
 	defer releaseNames(all)
-	if !renamesOpenFiles && !(free && cleaned.noneAwaitRemoval(old)) {
+	if !free && !renamesOpenFiles {
 		return ErrInUse
 	}
 	// While one of its files is still named as being cleaned, all of them count for nothing.
@@ -77,8 +78,10 @@ func Swap(cleaned *Segment, old []*Segment) error {
 	if err := cleaned.fs.SyncDir(cleaned.dir); err != nil {
 		return err
 	}
+	// Compaction may follow on compaction, before the files are removed of what the first has replaced and while somebody still reads them.
+	suffix := fmt.Sprintf(".%d%s", cleaned.handles.swaps.Add(1), DeletedSuffix)
 	for _, s := range old {
-		if err := s.markDeletedHeld(); err != nil {
+		if err := s.markDeletedHeld(suffix); err != nil {
 			return err
 		}
 	}
@@ -153,17 +156,6 @@ func (h *handle) shut() {
 	if h.closeIdle() {
 		p.removeLocked(h)
 	}
-}
-
-// noneAwaitRemoval says whether the names are free that the segments get when they are deleted: a file that had been deleted under the same
-// name may be open.
-func (s *Segment) noneAwaitRemoval(segments []*Segment) bool {
-	for _, old := range segments {
-		if _, err := s.fs.Stat(old.path(logFile) + DeletedSuffix); err == nil {
-			return false
-		}
-	}
-	return true
 }
 
 // SwapEnd is the offset after the last batch of a compacted segment that Swap was interrupted with, from its log file of so many bytes, and
