@@ -73,7 +73,7 @@ func (s *settings) topic(name string) *topicSettings {
 	if known, ok := s.topics.Load(name); ok {
 		return known.(*topicSettings)
 	}
-	image := s.image.Load()
+	image, broker := s.image.Load(), s.broker.Load()
 	if image == nil {
 		return s.defaults.Load()
 	}
@@ -81,9 +81,9 @@ func (s *settings) topic(name string) *topicSettings {
 	if len(overrides) == 0 {
 		return s.defaults.Load()
 	}
-	made := newTopicSettings(s.broker.Load().Topic(overrides))
-	// A delta may have come in between: what was made of an older image must not stay.
-	if s.topics.Store(name, made); s.image.Load() != image {
+	made := newTopicSettings(broker.Topic(overrides))
+	// A delta may have come in between: what was made of an older image, or of older settings of the broker, must not stay.
+	if s.topics.Store(name, made); s.image.Load() != image || s.broker.Load() != broker {
 		s.topics.Delete(name)
 	}
 	return made
