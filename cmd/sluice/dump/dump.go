@@ -113,6 +113,7 @@ func File(out io.Writer, fsys vfs.FS, name string, o Options) error {
 	for _, s := range []string{segment.DeletedSuffix, segment.CleanedSuffix, segment.SwapSuffix, ".tmp", ".part"} {
 		base = strings.TrimSuffix(base, s)
 	}
+	base = strings.TrimRight(base, "0123456789.") // the number that compaction gives to a file that it has replaced
 	for _, f := range formats() {
 		if !f.match(base) {
 			continue

@@ -41,6 +41,19 @@ func TestFile_SaysWhatItCannotRead(t *testing.T) {
 	}
 }
 
+// Files that are on their way to or from their names are known by what they will be, or were.
+func TestFile_KnowsFilesWithFurtherSuffixes(t *testing.T) {
+	for _, suffix := range []string{".deleted", ".12.deleted", ".cleaned", ".swap"} {
+		m, name := vfs.NewMem(), "00000000000000000000.log"+suffix
+		if err := checkpoint.WriteFile(m, name, nil); err != nil {
+			t.Fatal(err)
+		}
+		if err := File(io.Discard, m, name, Options{}); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func TestFile_SaysWhenItCannotWrite(t *testing.T) {
 	m := vfs.NewMem()
 	if err := checkpoint.WriteFile(m, ".kafka_cleanshutdown", checkpoint.AppendCleanShutdown(nil, 1)); err != nil {
