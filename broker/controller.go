@@ -26,8 +26,6 @@ func (c clusterController) Do(ctx context.Context, op metadata.Op) (kmsg.Respons
 		return nil, kerr.NotController
 	case errors.As(err, &fault):
 		return nil, kerr.KafkaStorageError
-	case errors.Is(err, context.DeadlineExceeded):
-		return nil, kerr.RequestTimedOut
 	}
 	return response, err
 }

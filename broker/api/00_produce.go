@@ -143,7 +143,7 @@ func newProduceResponse(request *kmsg.ProduceRequest) *kmsg.ProduceResponse {
 func (p *produceCall) refusal() error {
 	for i := range p.request.Topics {
 		for j := range p.request.Topics[i].Partitions {
-			transactional, err := record.AnyTransactional(p.request.Topics[i].Partitions[j].Records)
+			transactional, err := record.IsTransactional(p.request.Topics[i].Partitions[j].Records)
 			if err != nil {
 				return err
 			}
@@ -380,7 +380,7 @@ func (p *produceCall) fail(a *kmsg.ProduceResponseTopicPartition, replica Replic
 func tellsLogStart(code int16) bool {
 	switch code {
 	case kerr.UnknownTopicOrPartition.Code, kerr.NotLeaderForPartition.Code, kerr.MessageTooLarge.Code, kerr.RecordListTooLarge.Code,
-		kerr.CorruptMessage.Code, kerr.KafkaStorageError.Code, kerr.InvalidRequiredAcks.Code, kerr.InvalidTopicException.Code,
+		kerr.CorruptMessage.Code, kerr.UnsupportedCompressionType.Code, kerr.KafkaStorageError.Code, kerr.InvalidRequiredAcks.Code, kerr.InvalidTopicException.Code,
 		kerr.InvalidProducerIDMapping.Code:
 		return false
 	}

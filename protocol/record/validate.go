@@ -172,21 +172,14 @@ func onlyBatch(b []byte, r Rules) (Batch, *Invalid) {
 	return batch, nil
 }
 
-// AnyTransactional says whether one of the batches in b, of whatever format, belongs to a transaction. Bytes behind the last whole batch do not
-// count. The error is an *Invalid: the length or the magic of some batch is impossible.
-func AnyTransactional(b []byte) (bool, error) {
-	for {
-		size, refused := nextBatch(b)
-		switch {
-		case refused != nil:
-			return false, refused
-		case size == 0:
-			return false, nil
-		case b[magicAt] == CurrentMagic && size >= HeaderBytes && Batch(b[:size]).IsTransactional():
-			return true, nil
-		}
-		b = b[size:]
+// IsTransactional says whether the first batch in b, of whatever format, belongs to a transaction. The error is an *Invalid: its length or its magic
+// is impossible.
+func IsTransactional(b []byte) (bool, error) {
+	size, refused := nextBatch(b)
+	if refused != nil {
+		return false, refused
 	}
+	return size >= HeaderBytes && b[magicAt] == CurrentMagic && Batch(b[:size]).IsTransactional(), nil
 }
 
 // nextBatch gives the size of the batch of any format that b begins with, 0 if b ends before it does.
