@@ -13,6 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"sluice/broker/coordinator/group"
 	"sluice/broker/coordinator/machine"
 	"sluice/broker/coordinator/txn"
 )
@@ -57,24 +58,34 @@ func (h *Handlers) addPartitionsToTxn(c *Context, request *kmsg.AddPartitionsToT
 	return reply
 }
 
+// mayJoin says whether partitions of a topic can be part of a transaction: clients add those of groups with AddOffsetsToTxn, and nobody the
+// logs of other coordinators.
+func mayJoin(topic string, version int16) bool {
+	return !isInternal(topic) || topic == group.Topic && version >= firstAddManyTransactions
+}
+
 // addOrVerify serves one transaction of the request.
 func (h *Handlers) addOrVerify(c *Context, asked *kmsg.AddPartitionsToTxnRequestTransaction, result *kmsg.AddPartitionsToTxnResponseTransaction, done func()) {
 	result.TransactionalID = asked.TransactionalID
 	result.Topics = make([]kmsg.AddPartitionsToTxnResponseTransactionTopic, len(asked.Topics))
 	partitions := make([]txn.TopicPartitions, len(asked.Topics))
 	image := h.Controller.Image()
-	missing := false
+	missing := false // or forbidden
 	for i, t := range asked.Topics {
 		partitions[i] = txn.TopicPartitions{Topic: t.Topic, Partitions: t.Partitions}
 		result.Topics[i].Topic = t.Topic
 		result.Topics[i].Partitions = make([]kmsg.AddPartitionsToTxnResponseTransactionTopicPartition, len(t.Partitions))
 		topic, exists := image.Topic(t.Topic)
 		for j, p := range t.Partitions {
-			result.Topics[i].Partitions[j].Partition = p
-			if !exists || p < 0 || int(p) >= len(topic.Partitions) {
-				missing = true
-				result.Topics[i].Partitions[j].ErrorCode = kerr.UnknownTopicOrPartition.Code
+			r := &result.Topics[i].Partitions[j]
+			r.Partition = p
+			switch {
+			case !mayJoin(t.Topic, c.Version):
+				r.ErrorCode = kerr.TopicAuthorizationFailed.Code
+			case !exists || p < 0 || int(p) >= len(topic.Partitions):
+				r.ErrorCode = kerr.UnknownTopicOrPartition.Code
 			}
+			missing = missing || r.ErrorCode != 0
 		}
 	}
 	// setAll gives all partitions the code that it is told for each.

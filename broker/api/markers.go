@@ -145,6 +145,10 @@ func (w *MarkerWriter) write(m marker, topic string, index int32, done func(erro
 		})
 		return
 	}
+	if isInternal(topic) {
+		done(kerr.TopicAuthorizationFailed) // a coordinator's log is written by its coordinator only
+		return
+	}
 	replica, err := w.Replicas.Get(topic, index)
 	if err != nil {
 		done(KafkaError(err))

@@ -27,8 +27,12 @@ func (p *produceCall) transactional() Reply {
 	for i := range p.held {
 		w := &p.held[i]
 		w.verification = h.verification(v2, record.NoOffset)
-		if producerOf(w.batch) != producer {
+		switch {
+		case producerOf(w.batch) != producer:
 			w.err = kerr.InvalidProducerIDMapping
+			continue
+		case isInternal(w.topic):
+			w.err = kerr.InvalidTopicException
 			continue
 		}
 		open, asOf, err := w.replica.OpenTransaction(w.batch.ProducerID(), w.batch.ProducerEpoch())

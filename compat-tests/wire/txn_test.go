@@ -15,6 +15,7 @@ import (
 
 // Error codes that only transactions have.
 const (
+	topicAuthorizationFailed int16 = 29
 	invalidTxnState          int16 = 48
 	invalidProducerIDMapping int16 = 49
 	invalidTxnTimeout        int16 = 50
@@ -216,7 +217,9 @@ func visible(t *testing.T, c *sluicetest.Raw, topic string, partition int32, iso
 		}
 		aborted := map[record.ProducerID]bool{}
 		ahead := p.AbortedTransactions
-		slices.SortFunc(ahead, func(a, b kmsg.FetchResponseTopicPartitionAbortedTransaction) int { return cmp.Compare(a.FirstOffset, b.FirstOffset) })
+		slices.SortFunc(ahead, func(a, b kmsg.FetchResponseTopicPartitionAbortedTransaction) int {
+			return cmp.Compare(a.FirstOffset, b.FirstOffset)
+		})
 		for rest := p.RecordBatches; len(rest) > 0; {
 			b, after, err := record.Split(rest)
 			if err != nil {
@@ -715,5 +718,117 @@ func TestTransactions_Described(t *testing.T) {
 	}
 	if end := stableEnd(c, topic, 0); end != 2 {
 		t.Errorf("the last stable offset is %d", end)
+	}
+}
+
+// TestTransactions_Pipelined: a producer's requests that are in flight at once are appended in their order, also when the first of them has to
+// wait for the partition to join the transaction.
+func TestTransactions_Pipelined(t *testing.T) {
+	address := broker(t)
+	c := sluicetest.Dial(t, address)
+	topic := fresh("pipelined")
+	createTopic(t, c, topic, 1)
+	bothVersions(t, func(t *testing.T, v txnVersions) {
+		p := initialized(t, address, fresh("pipelined"), v)
+		for round := range 5 {
+			if !v.v2 {
+				p.patiently("AddPartitionsToTxn", func() int16 { return p.addAt(p.add, topic, 0)[0].ErrorCode })
+			}
+			key := fmt.Sprint(topic, 0)
+			const inFlight = 5
+			for i := range int32(inFlight) {
+				o := record.BuilderOptions{
+					ProducerID: record.ProducerID(p.id), ProducerEpoch: record.ProducerEpoch(p.epoch), BaseSequence: p.sequences[key] + i,
+					Transactional: true, LeaderEpoch: record.NoLeaderEpoch,
+				}
+				req := produceRequest(-1, part{topic, 0, batch(t, o, values(time.Now().UnixMilli(), "x")...)})
+				req.TransactionID = &p.transactionalID
+				p.Send(req, v.produce)
+			}
+			last := int64(-1)
+			for i := range inFlight {
+				got := p.Receive().(*kmsg.ProduceResponse).Topics[0].Partitions[0]
+				if got.ErrorCode != none || got.BaseOffset <= last {
+					t.Fatalf("round %d, request %d: error %d, offset %d after %d", round, i, got.ErrorCode, got.BaseOffset, last)
+				}
+				last = got.BaseOffset
+			}
+			p.sequences[key] += inFlight
+			p.finish(round%2 == 0)
+			if !v.v2 {
+				committedEnd(t, p.Raw, topic, 0) // the next batches of the same epoch must not meet the end of this transaction
+			}
+		}
+	})
+}
+
+// TestTransactions_OverARestart: what is open stays open, what is decided is carried out, and times still run out.
+func TestTransactions_OverARestart(t *testing.T) {
+	b := own(t)
+	for name, v := range map[string]txnVersions{"v1": txnV1, "v2": txnV2} {
+		c := sluicetest.Dial(t, b.Address)
+		topic, group := fresh("restart"), fresh("restart")
+		createTopic(t, c, topic, 1)
+		waitForCoordinator(t, c, group)
+		p := initialized(t, b.Address, fresh("restart"), v)
+		p.write(topic, 0, "aborted before")
+		p.finish(false)
+		p.write(topic, 0, "kept")
+		p.commitOffset(group, topic, 5)
+		left := producerOf(t, b.Address, fresh("left"), v)
+		left.timeoutMs = 3000
+		left.mustInit()
+		left.write(topic, 0, "left behind")
+
+		b.Kill()
+		b.Launch()
+		b.WaitReady()
+		c, p.Raw = sluicetest.Dial(t, b.Address), sluicetest.Dial(t, b.Address)
+		waitForCoordinator(t, c, group)
+		if got := offsetStable(c, group, topic, true); got.code != unstableOffsetCommit {
+			t.Errorf("%s: stable offset after the restart: %+v", name, got)
+		}
+		if got := fmt.Sprint(visible(t, c, topic, 0, 1)); got != "[]" {
+			t.Errorf("%s: shown after the restart: %s", name, got)
+		}
+		p.write(topic, 0, "kept as well")
+		p.finish(true)
+		committedEnd(t, c, topic, 0)
+		if got := fmt.Sprint(visible(t, c, topic, 0, 1)); got != "[kept kept as well]" {
+			t.Errorf("%s: shown: %s", name, got)
+		}
+		if got := offsetStable(c, group, topic, true); got.code != none || got.offset != 5 {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
+// TestTransactions_DeletedTopic: a topic that is deleted takes its part of a transaction with it, and the rest is carried out.
+func TestTransactions_DeletedTopic(t *testing.T) {
+	address := broker(t)
+	bothVersions(t, func(t *testing.T, v txnVersions) {
+		c := sluicetest.Dial(t, address)
+		gone, stays := fresh("gone"), fresh("stays")
+		createTopic(t, c, gone, 1)
+		createTopic(t, c, stays, 1)
+		p := initialized(t, address, fresh("deleted"), v)
+		p.write(gone, 0, "a")
+		p.write(stays, 0, "b")
+		deleteTopic(t, c, gone)
+		p.finish(true)
+		committedEnd(t, c, stays, 0)
+		if got := fmt.Sprint(visible(t, c, stays, 0, 1)); got != "[b]" {
+			t.Errorf("shown: %s", got)
+		}
+		p.write(stays, 0, "c")
+		p.finish(true)
+	})
+}
+
+// TestTransactions_InternalTopics: a client cannot make a coordinator's log part of its transaction.
+func TestTransactions_InternalTopics(t *testing.T) {
+	p := initialized(t, broker(t), fresh("internal"), txnV1)
+	if code := p.addAt(3, "__transaction_state", 0)[0].ErrorCode; code != topicAuthorizationFailed {
+		t.Errorf("error %d, want %d", code, topicAuthorizationFailed)
 	}
 }
