@@ -75,7 +75,7 @@ func ReadContexts() (Contexts, error) {
 	if err != nil {
 		return c, fmt.Errorf("cannot read the contexts: %w", err)
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }() // only read
 	if c.properties, err = config.ParseProperties(file); err != nil {
 		return c, fmt.Errorf("%s: %w", c.Path, err)
 	}

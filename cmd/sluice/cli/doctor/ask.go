@@ -66,7 +66,7 @@ func askAPIs(conn net.Conn, deadline time.Time) ([]kmsg.ApiVersionsResponseApiKe
 	if _, err := io.ReadFull(conn, body); err != nil {
 		return nil, fmt.Errorf("its answer breaks off: %w", err)
 	}
-	response := request.ResponseKind().(*kmsg.ApiVersionsResponse)
+	response := kmsg.NewPtrApiVersionsResponse()        // of version 0, as the request
 	if err := response.ReadFrom(body[4:]); err != nil { // after the correlation id
 		return nil, fmt.Errorf("its answer cannot be decoded: %w", err)
 	}

@@ -154,7 +154,7 @@ func (p *prober) apis(ctx context.Context, e *endpoint, host, port string) []kms
 	// The certificate is looked at before it is judged, so that one that is not trusted can be shown.
 	verify := !config.InsecureSkipVerify
 	config.InsecureSkipVerify = true //nolint:gosec // judged below
-	conn, err := (&tls.Dialer{NetDialer: &net.Dialer{Timeout: p.step}, Config: config}).DialContext(ctx, "tcp", at)
+	conn, err := p.handshake(ctx, at, config)
 	if err != nil {
 		if _, plainErr := p.plainAPIs(ctx, at); plainErr == nil {
 			e.failed(wantsNoTLS, nil)
@@ -164,7 +164,7 @@ func (p *prober) apis(ctx context.Context, e *endpoint, host, port string) []kms
 		return nil
 	}
 	defer conn.Close()
-	shown := conn.(*tls.Conn).ConnectionState().PeerCertificates
+	shown := conn.ConnectionState().PeerCertificates
 	e.Certificate = describeCertificate(shown)
 	if verify {
 		if err := verifyChain(shown, config); err != nil {
@@ -189,11 +189,23 @@ func (p *prober) plainAPIs(ctx context.Context, at string) ([]kmsg.ApiVersionsRe
 	return askAPIs(conn, time.Now().Add(p.step))
 }
 
-// speaksTLS finds out whether a listener that did not answer a plain request completes a TLS handshake, or at least starts one.
-func (p *prober) speaksTLS(ctx context.Context, at string) bool {
+func (p *prober) handshake(ctx context.Context, at string, config *tls.Config) (*tls.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.step)
 	defer cancel()
-	conn, err := (&tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}}).DialContext(ctx, "tcp", at) //nolint:gosec // nothing is sent
+	plain, err := (&net.Dialer{}).DialContext(ctx, "tcp", at)
+	if err != nil {
+		return nil, err
+	}
+	conn := tls.Client(plain, config)
+	if err := conn.HandshakeContext(ctx); err != nil {
+		return nil, errors.Join(err, plain.Close())
+	}
+	return conn, nil
+}
+
+// speaksTLS finds out whether a listener that did not answer a plain request completes a TLS handshake, or at least starts one.
+func (p *prober) speaksTLS(ctx context.Context, at string) bool {
+	conn, err := p.handshake(ctx, at, &tls.Config{InsecureSkipVerify: true}) //nolint:gosec // nothing is sent
 	if err != nil {
 		return errors.As(err, new(tls.AlertError)) || errors.As(err, new(*tls.CertificateVerificationError))
 	}

@@ -135,7 +135,7 @@ func adminReady(ctx context.Context, timeout time.Duration, address string) erro
 	if err != nil {
 		return fmt.Errorf("the admin port does not answer: %w", err)
 	}
-	defer response.Body.Close()
+	defer func() { _ = response.Body.Close() }() // only read
 	reason, err := io.ReadAll(io.LimitReader(response.Body, reasonBytesMax))
 	if err != nil {
 		return fmt.Errorf("the admin port's answer breaks off: %w", err)
