@@ -34,12 +34,10 @@ func (h *Handlers) metadata(c *Context, request *kmsg.MetadataRequest) Reply {
 	mayCreate := h.Config().AutoCreateTopicsEnable && (request.Version < 4 || request.AllowAutoTopicCreation)
 	if mayCreate {
 		if missing := h.missingTopics(request); len(missing) > 0 {
-			reply, complete := c.Pending()
-			go func() {
+			return c.beside(func() kmsg.Response {
 				h.createMissing(c, missing)
-				complete(h.metadataResponse(c, request))
-			}()
-			return reply
+				return h.metadataResponse(c, request)
+			})
 		}
 	}
 	return Respond(h.metadataResponse(c, request))

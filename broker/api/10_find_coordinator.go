@@ -38,9 +38,7 @@ func (h *Handlers) findCoordinator(c *Context, request *kmsg.FindCoordinatorRequ
 	if _, exists := h.Controller.Image().Topic(topic); exists || none {
 		return Respond(h.coordinators(c, request, topic, nil))
 	}
-	reply, complete := c.Pending()
-	go func() { complete(h.coordinators(c, request, topic, h.createCoordinatorTopic(c, topic))) }()
-	return reply
+	return c.beside(func() kmsg.Response { return h.coordinators(c, request, topic, h.createCoordinatorTopic(c, topic)) })
 }
 
 // coordinatorTopic is the topic that holds what a type of coordinators knows; empty for types that are not served.

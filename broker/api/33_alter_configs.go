@@ -50,14 +50,11 @@ func (h *Handlers) alterConfigs(c *Context, request *kmsg.AlterConfigsRequest) R
 	if len(left.Resources) == 0 {
 		return Respond(answer(nil, nil))
 	}
-	reply, complete := c.Pending()
-	go func() {
+	return c.beside(func() kmsg.Response {
 		response, err := h.do(c, h.Config().RequestTimeoutMs, metadata.AlterConfigs(&left))
 		if err != nil {
-			complete(answer(nil, err))
-			return
+			return answer(nil, err)
 		}
-		complete(answer(response.(*kmsg.AlterConfigsResponse).Resources, nil))
-	}()
-	return reply
+		return answer(response.(*kmsg.AlterConfigsResponse).Resources, nil)
+	})
 }

@@ -56,16 +56,13 @@ func (h *Handlers) incrementalAlterConfigs(c *Context, request *kmsg.Incremental
 	if hasUnknownOperation(left.Resources) {
 		return Respond(answer(nil, &metadata.Error{Code: kerr.UnknownServerError.Code}))
 	}
-	reply, complete := c.Pending()
-	go func() {
+	return c.beside(func() kmsg.Response {
 		response, err := h.do(c, h.Config().RequestTimeoutMs, metadata.IncrementalAlterConfigs(&left))
 		if err != nil {
-			complete(answer(nil, err))
-			return
+			return answer(nil, err)
 		}
-		complete(answer(response.(*kmsg.IncrementalAlterConfigsResponse).Resources, nil))
-	}()
-	return reply
+		return answer(response.(*kmsg.IncrementalAlterConfigsResponse).Resources, nil)
+	})
 }
 
 // hasUnknownOperation says whether a request is of the kind that Kafka's controller fails at as a whole.
