@@ -156,6 +156,35 @@ func TestCrash_OfTheProcess(t *testing.T) {
 	}
 }
 
+// TestStart_TellsHowFarItIs: after a crash each log is told, and each segment that was not flushed.
+func TestStart_TellsHowFarItIs(t *testing.T) {
+	mem := vfs.NewMem()
+	w := newWorld(t, mem, "/d1", "/d2")
+	w.apply(topicRecords("t", topicID(1), 5)...)
+	for i := range int32(3) {
+		w.append(w.get("t", i), "a")
+	}
+	w.fs = mem.CrashClone(vfs.CrashConfig{ProcessOnly: true})
+	w.opening.told = nil
+	w.start()
+	told := w.opening.told
+	if len(told) != 8 {
+		t.Fatalf("told %d times: %v", len(told), told)
+	}
+	most := Opening{}
+	for _, o := range told {
+		most = Opening{max(most.Opened, o.Opened), max(most.Logs, o.Logs), max(most.SegmentsScanned, o.SegmentsScanned)}
+	}
+	if want := (Opening{Opened: 5, Logs: 5, SegmentsScanned: 3}); most != want {
+		t.Errorf("%+v, want %+v", most, want)
+	}
+	w.opening.told = nil
+	w.apply(topicRecords("later", topicID(2), 2)...)
+	if len(w.opening.told) > 0 {
+		t.Errorf("a topic that is created later is told of as a start: %v", w.opening.told)
+	}
+}
+
 // TestFlushBeforeAcknowledgement: with flush.messages=1 a power failure takes nothing that was acknowledged, or that a reader could see.
 func TestFlushBeforeAcknowledgement(t *testing.T) {
 	mem := vfs.NewMem()

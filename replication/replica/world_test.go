@@ -30,6 +30,11 @@ type world struct {
 	configs map[string]*TopicConfig
 	changed changeCounts
 	failed  []string
+
+	opening struct {
+		sync.Mutex
+		told []Opening
+	}
 }
 
 // changeCounts counts by serial what the set has told of; closing tells from several goroutines.
@@ -86,6 +91,11 @@ func (w *world) start() {
 		},
 		Topic:   w.config,
 		Changed: w.changed.count,
+		Progress: func(o Opening) {
+			w.opening.Lock()
+			defer w.opening.Unlock()
+			w.opening.told = append(w.opening.told, o)
+		},
 		Failed: func(dir string, err error, online int) {
 			w.failed = append(w.failed, fmt.Sprintf("%s: %d left", dir, online))
 		},
