@@ -69,6 +69,49 @@ func varlong(b []byte, at int) (v int64, next int) {
 	return 0, -1
 }
 
+// What glance knows: numbers below 1<<glanceBits before the zigzag is undone, which are one or two bytes.
+const (
+	glanceBits  = 14
+	glanceBytes = 2 + 1 + 2 + 2 + 2 // the most that it reads of a record without looking: all up to the key
+	zigzagNull  = 1                 // -1
+)
+
+// glance is scan for the records that nearly all are: without headers, shorter than 8 KiB. ok is false for any other record, be it good or
+// not; scan tells. It is several times faster: nothing but registers, and branches that go the same way for each record of a batch.
+func glance(b []byte, at int) (next int, timestampDelta int64, offsetDelta int32, hasKey, ok bool) {
+	if len(b)-at < glanceBytes {
+		return 0, 0, 0, false, false
+	}
+	length, at := glanceNumber(b, at)
+	next = at + int(length>>1)
+	timestamp, at := glanceNumber(b, at+1) // behind the attributes
+	offset, at := glanceNumber(b, at)
+	key, at := glanceNumber(b, at)
+	at += int(key >> 1) // by nothing if it is null
+	if next > len(b) || at+2 > next {
+		return 0, 0, 0, false, false
+	}
+	value, at := glanceNumber(b, at)
+	at += int(value >> 1)
+	switch {
+	case (length|timestamp|offset|key|value)>>glanceBits != 0,
+		length&1 != 0, key&1 != 0 && key != zigzagNull, value&1 != 0 && value != zigzagNull, // negative
+		at != next-1, b[at] != 0: // one byte is left, for the count of headers
+		return 0, 0, 0, false, false
+	}
+	return next, int64(timestamp>>1) ^ -int64(timestamp&1), int32(offset>>1) ^ -int32(offset&1), key != zigzagNull, true
+}
+
+// glanceNumber decodes a number of one or two bytes at b[at:], where there are two, and leaves the zigzag in. A longer one shows as a number
+// of more than glanceBits.
+func glanceNumber(b []byte, at int) (u uint, next int) {
+	u = uint(b[at])
+	if u < 0x80 {
+		return u, at + 1
+	}
+	return u&0x7f | uint(b[at+1])<<7, at + 2
+}
+
 // scan takes the record at b[at:] apart. fault is empty, or what is wrong with it.
 func scan(b []byte, at int) (s scanned, fault string) {
 	length, at := varint(b, at)

@@ -40,17 +40,21 @@ func (w *walk) prepare() {
 func (w *walk) plain(payload []byte) *Invalid {
 	at := 0
 	for range w.batch.Count() {
-		s, fault := scan(payload, at)
-		if fault != "" {
-			return w.malformed(fault)
+		next, timestampDelta, offsetDelta, hasKey, ok := glance(payload, at)
+		if !ok || w.maxRecord > 0 && next-at > w.maxRecord {
+			s, fault := scan(payload, at)
+			if fault != "" {
+				return w.malformed(fault)
+			}
+			if w.maxRecord > 0 && s.length > w.maxRecord {
+				return w.recordTooLarge(s.length)
+			}
+			next, timestampDelta, offsetDelta, hasKey = s.next, s.timestampDelta, s.offsetDelta, s.hasKey
 		}
-		if refused := w.record(s.timestampDelta, s.offsetDelta, s.hasKey); refused != nil {
+		if refused := w.record(timestampDelta, offsetDelta, hasKey); refused != nil {
 			return refused
 		}
-		if w.maxRecord > 0 && s.length > w.maxRecord {
-			return w.recordTooLarge(s.length)
-		}
-		at = s.next
+		at = next
 	}
 	if at != len(payload) {
 		return w.malformed(faultRemaining)

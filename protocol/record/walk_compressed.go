@@ -14,8 +14,12 @@ func (w *walk) compressed() *Invalid {
 		return w.undecodable(err)
 	}
 	defer stream.Close()
-	for range w.batch.Count() {
-		if refused := w.streamed(stream); refused != nil {
+	for left := w.batch.Count(); left > 0; left-- {
+		seen, refused := w.buffered(stream, left)
+		if left -= seen; refused == nil && left > 0 {
+			refused = w.streamed(stream)
+		}
+		if refused != nil {
 			return refused
 		}
 	}
@@ -27,6 +31,26 @@ func (w *walk) compressed() *Invalid {
 		return w.malformed(faultRemaining)
 	}
 	return nil
+}
+
+// buffered checks the next records of a stream, most at most, as long as they are decompressed already and at a glance good.
+func (w *walk) buffered(stream *compress.Stream, most int32) (seen int32, refused *Invalid) {
+	window, at := stream.Buffered(), 0
+	for seen < most {
+		next, timestampDelta, offsetDelta, hasKey, ok := glance(window, at)
+		if !ok || w.maxRecord > 0 && next-at > w.maxRecord {
+			break
+		}
+		if refused := w.record(timestampDelta, offsetDelta, hasKey); refused != nil {
+			return seen, refused
+		}
+		at = next
+		seen++
+	}
+	if _, err := stream.Discard(at); err != nil {
+		return seen, w.undecodable(err)
+	}
+	return seen, nil
 }
 
 // streamed checks the next record of a stream.
