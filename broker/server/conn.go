@@ -17,7 +17,7 @@ import (
 	"go.uber.org/zap"
 )
 
-// readBufferBytes is what an idle connection holds for bytes to come.
+// readBufferBytes is what a connection holds at most while it waits for the rest of a small frame, or for a large one to begin.
 const readBufferBytes = 4 << 10
 
 // Conn is one client connection.
@@ -59,7 +59,7 @@ func newConn(s *Server, l *ListenerConfig, socket net.Conn) *Conn {
 	c.frameCap.Store(int64(l.PreLoginFrameBytes))
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	c.queue.changed.L = &c.queue
-	c.reader.init()
+	c.reader.init(socket)
 	return c
 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"time"
 
@@ -11,11 +12,16 @@ import (
 )
 
 // firstStep is how much of a large frame must have arrived before more than the read buffer is spent on it, and growth by how much the
-// memory may run ahead of what has arrived. A claimed length costs nothing.
+// memory may run ahead of what has arrived; but a frame may have room from the start for as much as the frame before it filled, up to
+// trustedBytes. A claimed length costs nothing.
 const (
-	firstStep = readBufferBytes - frame.LengthBytes
-	growth    = 8
+	firstStep    = readBufferBytes - frame.LengthBytes
+	growth       = 8
+	trustedBytes = 1 << 20
 )
+
+// burstBytes is read at once where that much may be waiting.
+const burstBytes = 64 << 10
 
 // armedFor is the part of a timeout by which a deadline may come late, so that it is not set anew for each read or write.
 const armedFor = 16
@@ -31,16 +37,62 @@ var (
 
 // reader is the part of a Conn that only its reader goroutine touches.
 type reader struct {
-	buffer   []byte
-	from, to int       // unread part of buffer
+	held     *Buffer // under buffer
+	buffer   []byte  // nil while there is nothing unread and the socket is empty
+	from, to int     // unread part of buffer
+	usual    int     // bytes of the frame before or, if it is more, half of what this was before
+	more     bool    // the last read did not find the end of what the socket has
+	socket   directReader
 	activeAt time.Time // when a byte was last read
 	armedAt  time.Time // the activeAt for which the deadline was last set
 	clientID *string   // of the request before
 }
 
-func (r *reader) init() {
-	r.buffer = make([]byte, readBufferBytes)
+func (r *reader) init(socket net.Conn) {
 	r.activeAt = time.Now()
+	r.socket.init(socket, r)
+}
+
+// room is where to read to, behind what is unread, which is less than readBufferBytes. While the socket has more, and frames are not so
+// large that they are better read to where they belong, it is for several requests: they are read, and so answered, in one go.
+func (r *reader) room() []byte {
+	size := readBufferBytes
+	if r.more && r.usual <= burstBytes/2 {
+		size = burstBytes
+	}
+	switch {
+	case len(r.buffer) < size:
+		r.resize(size)
+	case r.from == r.to || len(r.buffer)-r.to < len(r.buffer)/2:
+		r.to = copy(r.buffer, r.unread())
+		r.from = 0
+	}
+	return r.buffer[r.to:]
+}
+
+// settle gives back what is not needed to wait for more.
+func (r *reader) settle() {
+	r.more = false
+	switch {
+	case r.from == r.to:
+		r.resize(0)
+	case len(r.buffer) > readBufferBytes:
+		r.resize(readBufferBytes)
+	}
+}
+
+// resize moves what is unread to a buffer of size bytes, to none if size is 0.
+func (r *reader) resize(size int) {
+	unread, old := r.unread(), r.held
+	r.held, r.buffer = nil, nil
+	if size > 0 {
+		r.held = NewBuffer(size)
+		r.buffer = r.held.B[:size]
+	}
+	r.from, r.to = 0, copy(r.buffer, unread)
+	if old != nil {
+		old.Free()
+	}
 }
 
 func (r *reader) unread() []byte { return r.buffer[r.from:r.to] }
@@ -131,13 +183,14 @@ func (c *Conn) readFrame(r *Request, length int) error {
 		have += n
 		r.frame.B = r.frame.B[:have]
 	}
+	in.usual = max(length, in.usual/2)
 	return nil
 }
 
 // growFrame makes room for more of a frame of which have bytes have arrived.
 func (c *Conn) growFrame(r *Request, length, have int) error {
 	old := r.frame
-	r.frame = NewBuffer(min(length, max(growth*have, readBufferBytes)))
+	r.frame = NewBuffer(min(length, max(growth*have, readBufferBytes, min(c.reader.usual, trustedBytes))))
 	if old != nil {
 		r.frame.B = append(r.frame.B, old.B...)
 		old.Free()
@@ -151,21 +204,14 @@ func (c *Conn) growFrame(r *Request, length, have int) error {
 	return nil
 }
 
-// fill reads at least one byte into the buffer, which has room: a caller asks for less than readBufferBytes.
+// fill reads at least one byte into the buffer. A caller asks for less than readBufferBytes.
 func (c *Conn) fill() error {
-	r := &c.reader
-	if r.from == r.to {
-		r.from, r.to = 0, 0
-	} else if r.to == len(r.buffer) {
-		r.to = copy(r.buffer, r.unread())
-		r.from = 0
-	}
-	n, err := c.read(r.buffer[r.to:])
-	r.to += n
+	n, err := c.read(nil)
+	c.reader.to += n
 	return err
 }
 
-// read reads at least one byte into p. The error says why the connection ends.
+// read reads at least one byte into p or, if it is nil, behind what is unread. The error says why the connection ends.
 func (c *Conn) read(p []byte) (int, error) {
 	r := &c.reader
 	for {
@@ -177,7 +223,7 @@ func (c *Conn) read(p []byte) (int, error) {
 				c.drain()
 			}
 		}
-		n, err := c.socket.Read(p)
+		n, err := c.receive(p)
 		if n > 0 {
 			r.activeAt = time.Now()
 			c.arriving.bytes.Add(int64(n))
@@ -206,4 +252,15 @@ func (c *Conn) read(p []byte) (int, error) {
 			return 0, fmt.Errorf("%w for %v (connections.max.idle.ms)", errIdle, since.Round(time.Second))
 		}
 	}
+}
+
+// receive is read without the care for time.
+func (c *Conn) receive(p []byte) (int, error) {
+	if c.reader.socket.direct() {
+		return c.reader.socket.read(p)
+	}
+	if p == nil {
+		p = c.reader.room()
+	}
+	return c.socket.Read(p)
 }
