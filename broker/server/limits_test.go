@@ -61,7 +61,6 @@ func TestV33_ForeignBytes(t *testing.T) {
 		"above the bound":       binary.BigEndian.AppendUint32(nil, 100<<20+1),
 		"header cut short":      {0, 0, 0, 7, 0, 3, 0, 1, 0, 0, 0},
 		"client id too long":    {0, 0, 0, 12, 0, 3, 0, 1, 0, 0, 0, 1, 0x7f, 0xff, 'a', 'b'},
-		"client id length -2":   {0, 0, 0, 10, 0, 3, 0, 1, 0, 0, 0, 1, 0xff, 0xfe},
 		"header varint too big": {0, 0, 0, 15, 0, 3, 0, 12, 0, 0, 0, 1, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -87,7 +87,7 @@ func TestParseRequestHeader_Malformed(t *testing.T) {
 		{"no client id", plain, "ends before the client id"},
 		{"half a length", append(plain[:8:8], 0), "ends before the client id"},
 		{"client id too long", append(plain[:8:8], 0, 3, 'a', 'b'), "client id of length 3, only 2 bytes left"},
-		{"client id of length -2", append(plain[:8:8], 0xff, 0xfe, 0xfe), ""},
+		{"client id of length -2", append(plain[:8:8], 0xff, 0xfe), ""},
 		{"no tags", flexible, "bad varint"},
 		{"varint of six bytes", append(flexible[:10:10], 0xff, 0xff, 0xff, 0xff, 0xff, 0), "bad varint"},
 		{"varint above 32 bits", append(flexible[:10:10], 0xff, 0xff, 0xff, 0xff, 0x7f), "bad varint"},
