@@ -39,8 +39,8 @@ func newOffsetMap(slots, limit int) *offsetMap {
 // offsets.
 func mapSize(bufferBytes int64, loadFactor float64, offsets int64) (slots, limit int) {
 	const most = 1<<31 - 1 // bytes, as in Apache Kafka
-	slots = int(min(bufferBytes, most) / entryBytes)
-	limit = int(float64(slots) * min(loadFactor, 1))
+	slots = max(int(min(bufferBytes, most)/entryBytes), 1)
+	limit = max(int(float64(slots)*min(loadFactor, 1)), 1) // or nothing would ever be compacted
 	if offsets < int64(limit) {
 		limit = int(offsets)
 		slots = min(slots, limit+limit/2+1)

@@ -53,6 +53,8 @@ func TestMapSize(t *testing.T) {
 		{128 << 20, 0.9, 30, 46, 30},
 		{128 << 20, 0.9, 0, 1, 0},
 		{48, 0.9, 10, 2, 1},
+		{48, 0, 10, 2, 1},
+		{0, -1, 10, 1, 1},
 	} {
 		if slots, limit := mapSize(c.buffer, c.load, c.offsets); slots != c.slots || limit != c.limit {
 			t.Errorf("%+v: %d slots, limit %d", c, slots, limit)
