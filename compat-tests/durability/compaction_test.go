@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"sluice/compat-tests/sluicetest"
@@ -250,4 +251,64 @@ func waitCompacted(t *testing.T, p *sluicetest.Process, topic string) {
 		}
 		return fmt.Errorf("%s is not compacted up to %d: %q", topic, active, content)
 	})
+}
+
+// TestCompaction_OfGroupOffsets: the offsets topic is compacted under the coordinator, which finds every commit after a restart, and after kill -9.
+func TestCompaction_OfGroupOffsets(t *testing.T) {
+	const groups, partitions, rounds = 10, 40, 60
+	p := sluicetest.Start(t, append(cleanerArgs, "--set", "offsets.topic.segment.bytes=1048576", "--set", "offsets.topic.num.partitions=1", "--set", "log.cleaner.min.cleanable.ratio=0.01")...)
+	createTopic(t, p.Address, "committed", partitions)
+	commit := func(at int64) {
+		t.Helper()
+		adm := kadm.NewClient(open(t, p.Address))
+		for g := range groups {
+			offsets := kadm.Offsets{}
+			for i := range int32(partitions) {
+				offsets.AddOffset("committed", i, at+int64(i), -1)
+			}
+			if r, err := adm.CommitOffsets(t.Context(), fmt.Sprint("group-", g), offsets); err != nil || r.Error() != nil {
+				t.Fatal(err, r.Error())
+			}
+		}
+	}
+	check := func(at int64) {
+		t.Helper()
+		adm := kadm.NewClient(open(t, p.Address))
+		for g := range groups {
+			offsets, err := adm.FetchOffsets(t.Context(), fmt.Sprint("group-", g))
+			if err != nil || offsets.Error() != nil {
+				t.Fatal(err, offsets.Error())
+			}
+			for i := range int32(partitions) {
+				if o, ok := offsets.Lookup("committed", i); !ok || o.At != at+int64(i) {
+					t.Fatalf("group-%d has %v for partition %d, want %d", g, o.At, i, at+int64(i))
+				}
+			}
+		}
+	}
+	for round := range int64(rounds) {
+		commit(1000 * round)
+	}
+	waitCompacted(t, p, "__consumer_offsets")
+	size := int64(0)
+	for _, name := range segments(t, p, "__consumer_offsets", ".log") {
+		if info, err := os.Stat(name); err == nil {
+			size += info.Size()
+		}
+	}
+	if size > 2<<20 {
+		t.Errorf("%d bytes are left", size)
+	}
+	check(1000 * (rounds - 1))
+	p.Restart()
+	check(1000 * (rounds - 1))
+	for round := range int64(rounds) {
+		commit(1_000_000 + 1000*round)
+	}
+	p.Kill()
+	p.Launch()
+	p.WaitReady()
+	check(1_000_000 + 1000*(rounds-1))
+	waitCompacted(t, p, "__consumer_offsets")
+	verifyDirectory(t, p, p.DataDir)
 }
