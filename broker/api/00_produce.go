@@ -47,6 +47,8 @@ type Replicas interface {
 	Get(topic string, index int32) (Replica, error)
 	// LogDirs describes the log directories and what is in them.
 	LogDirs() []partition.LogDir
+	// SaveLogStartOffsets makes durable where logs start: what DeleteRecords has deleted does not come back after a crash.
+	SaveLogStartOffsets()
 }
 
 // Replica is this broker's copy of one partition: what the handlers, each in its own file, need of it. See package replica for the methods.

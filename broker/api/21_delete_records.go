@@ -16,7 +16,8 @@ import (
 // the low watermark: the smallest log start among them. Nothing above the high watermark can be deleted, nothing of internal topics, and
 // nothing of topics whose cleanup.policy has no delete (POLICY_VIOLATION).
 //
-// Where we differ from Apache Kafka: nowhere that is known.
+// Where we differ from Apache Kafka: where logs start is on the disk before the answer; there it is written once a minute, and after a crash
+// deleted records come back.
 //
 // KIPs: 107.
 
@@ -43,6 +44,9 @@ func (h *Handlers) deleteRecords(c *Context, request *kmsg.DeleteRecordsRequest)
 				a.ErrorCode = c.code(err)
 			}
 		}
+	}
+	if d.moved {
+		h.Replicas.SaveLogStartOffsets() // once for all partitions of the request
 	}
 	if len(d.waiting) == 0 {
 		return Respond(d.response)
@@ -96,6 +100,7 @@ func (h *Handlers) deleteRecordsOf(d *deletion, topic string, q *kmsg.DeleteReco
 		return err
 	}
 	a.LowWatermark = low
+	d.moved = true
 	if low < wanted {
 		d.waiting = append(d.waiting, deleting{replica: replica, wanted: wanted, answer: a})
 	}
@@ -106,6 +111,7 @@ func (h *Handlers) deleteRecordsOf(d *deletion, topic string, q *kmsg.DeleteReco
 type deletion struct {
 	context  *Context
 	response *kmsg.DeleteRecordsResponse
+	moved    bool // some log starts elsewhere now
 	waiting  []deleting
 	complete func(kmsg.Response)
 }

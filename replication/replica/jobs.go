@@ -111,7 +111,7 @@ func (s *Set) flushDue() {
 		if !r.log().FlushDue(s.options.NowMs()) {
 			continue
 		}
-		if err := r.log().Flush(); err != nil {
+		if err := r.flushTo(r.LogEndOffset()); err != nil {
 			s.report(r, "flush", err)
 		}
 	}
@@ -157,6 +157,9 @@ const (
 func (s *Set) checkpointRecoveryPoints() {
 	s.checkpointAll(recoveryPoints, (*logdir.Dir).WriteRecoveryPoints, func(r *Replica) (int64, bool) { return r.log().RecoveryPoint(), true })
 }
+
+// SaveLogStartOffsets makes durable where logs start. On a full disk it does not, and the background work does it later.
+func (s *Set) SaveLogStartOffsets() { s.checkpointLogStartOffsets() }
 
 // checkpointLogStartOffsets leaves out the logs that start at 0: without an entry that is where they start.
 func (s *Set) checkpointLogStartOffsets() {

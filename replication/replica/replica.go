@@ -2,6 +2,7 @@ package replica
 
 import (
 	"errors"
+	"math"
 	"sync"
 	"sync/atomic"
 
@@ -132,6 +133,10 @@ func (r *Replica) write(q partition.AppendQuery, appendTo appendFunc, nowMs int6
 		}
 		r.advance(config, nowMs)
 		result.HighWatermark = r.highWatermark.Load()
+	} else if flushesNowAndThen(config) {
+		if err := r.syncFolder(); err != nil { // what the log flushes by itself is not durable without its folder
+			return result, r.check(err)
+		}
 	}
 	r.changed()
 	return result, nil
@@ -187,6 +192,19 @@ func (r *Replica) Committed(endOffset int64) (bool, error) {
 // records unflushed anyway, and is the log's own business.
 func flushesFirst(c *TopicConfig) bool { return c.Log.FlushMessages <= 1 }
 
+// flushesNowAndThen says whether the log flushes by itself, after so many records.
+func flushesNowAndThen(c *TopicConfig) bool {
+	return !flushesFirst(c) && c.Log.FlushMessages < math.MaxInt64
+}
+
+// syncFolder makes the log's folder durable, if it is new.
+func (r *Replica) syncFolder() error {
+	if err := r.dir.dir.SyncCreated(); err != nil {
+		return &partlog.Fault{Op: "flush", Path: r.dir.Path(), Err: err}
+	}
+	return nil
+}
+
 // flushTo makes everything below endOffset durable. Writers that come while a flush is under way wait for it and then share the next.
 func (r *Replica) flushTo(endOffset int64) error {
 	r.flush.Lock()
@@ -194,8 +212,8 @@ func (r *Replica) flushTo(endOffset int64) error {
 	if r.log().RecoveryPoint() >= endOffset {
 		return nil
 	}
-	if err := r.dir.dir.SyncCreated(); err != nil {
-		return &partlog.Fault{Op: "flush", Path: r.dir.Path(), Err: err}
+	if err := r.syncFolder(); err != nil {
+		return err
 	}
 	return r.log().Flush()
 }

@@ -3,6 +3,7 @@ package replica
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -13,6 +14,7 @@ import (
 	"sluice/protocol/record"
 	"sluice/protocol/uuid"
 	"sluice/replication/partition"
+	"sluice/storage/partlog"
 	"sluice/storage/vfs"
 	"sluice/storage/vfs/errorfs"
 )
@@ -182,6 +184,77 @@ func TestStart_TellsHowFarItIs(t *testing.T) {
 	w.apply(topicRecords("later", topicID(2), 2)...)
 	if len(w.opening.told) > 0 {
 		t.Errorf("a topic that is created later is told of as a start: %v", w.opening.told)
+	}
+}
+
+// TestPowerFailure_ByFlushSetting: what was flushed is there, and never anything torn. The settings say how much that is at least.
+func TestPowerFailure_ByFlushSetting(t *testing.T) {
+	for _, test := range []struct {
+		name      string
+		configure func(*partlog.Config)
+		then      func(w *world)
+		least     int64 // of seven records
+	}{
+		{"page cache", func(*partlog.Config) {}, func(*world) {}, 0},
+		{"flush.messages=3", func(c *partlog.Config) { c.FlushMessages = 3 }, func(*world) {}, 6},
+		{"flush.messages=1", func(c *partlog.Config) { c.FlushMessages = 1 }, func(*world) {}, 7},
+		{"flush.ms, before it has passed", func(c *partlog.Config) { c.FlushMs = 1000 }, func(w *world) { w.nowMs += 999; w.set.flushDue() }, 0},
+		{"flush.ms, after it has passed", func(c *partlog.Config) { c.FlushMs = 1000 }, func(w *world) { w.nowMs += 1001; w.set.flushDue() }, 7},
+		{"a clean stop", func(*partlog.Config) {}, func(w *world) {
+			if err := w.set.Close(); err != nil {
+				t.Error(err)
+			}
+		}, 7},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			mem := vfs.NewMem()
+			w := newWorld(t, mem)
+			config := w.config("t")
+			test.configure(&config.Log)
+			w.configs["t"] = config
+			w.apply(topicRecords("t", topicID(1), 1)...)
+			for i := range 7 {
+				w.append(w.get("t", 0), fmt.Sprint(i))
+			}
+			test.then(w)
+			for seed := range uint64(20) {
+				after := &world{t: t, fs: mem.CrashClone(vfs.CrashConfig{Rand: rand.New(rand.NewPCG(seed, 0))}), dirs: w.dirs, machine: w.machine, configs: w.configs, nowMs: w.nowMs}
+				after.start()
+				r := after.get("t", 0)
+				end := r.LogEndOffset()
+				if end < test.least || end > 7 {
+					t.Fatalf("the log ends at %d, want %d at least", end, test.least)
+				}
+				if got, all := after.read(r, 0), []string{"0", "1", "2", "3", "4", "5", "6"}; !slices.Equal(got, all[:end]) {
+					t.Fatalf("read %v of a log that ends at %d", got, end)
+				}
+				if got := after.append(r, "next"); got.BaseOffset != end {
+					t.Fatalf("appended at %d, want %d", got.BaseOffset, end)
+				}
+			}
+		})
+	}
+}
+
+// TestPowerFailure_DeletedRecordsStayDeleted: once the log starts are saved, also if the log itself was not flushed.
+func TestPowerFailure_DeletedRecordsStayDeleted(t *testing.T) {
+	mem := vfs.NewMem()
+	w := newWorld(t, mem)
+	w.apply(topicRecords("t", topicID(1), 1)...)
+	r := w.get("t", 0)
+	for i := range 7 {
+		w.append(r, fmt.Sprint(i))
+	}
+	if _, _, err := r.DeleteRecords(4); err != nil {
+		t.Fatal(err)
+	}
+	w.set.SaveLogStartOffsets()
+	for seed := range uint64(20) {
+		after := &world{t: t, fs: mem.CrashClone(vfs.CrashConfig{Rand: rand.New(rand.NewPCG(seed, 0))}), dirs: w.dirs, machine: w.machine, configs: w.configs, nowMs: w.nowMs}
+		after.start()
+		if r := after.get("t", 0); r.LogStartOffset() != 4 || r.LogEndOffset() < 4 {
+			t.Fatalf("the log is from %d to %d, want it to start at 4", r.LogStartOffset(), r.LogEndOffset())
+		}
 	}
 }
 
