@@ -78,6 +78,10 @@ smoke: build ## start the broker and run real clients of every common library ag
 compat: build ## wire scripts, kill -9 rounds, interchange with Apache Kafka's own tools, our commands against Apache Kafka
 	$(COMPAT) go test -count=1 -timeout 30m ./wire/... ./durability/... ./interchange/... ./commandline/...
 
+.PHONY: diff
+diff: build ## ask Apache Kafka and the broker the same, field by field; writes compat-tests/pending.md
+	$(COMPAT) go test -count=1 -timeout 15m -parallel 8 ./diff/... -args -write-pending
+
 .PHONY: proof-kill
 proof-kill: build ## fifty kill -9 rounds (CI runs five)
 	$(COMPAT) go test -count=1 -timeout 60m ./durability/... -rounds 50 -v

@@ -19,13 +19,18 @@ const clusterIDText = "MkU3OEVBNTcwNTJENDM2Qg"
 // startBrokers gives the addresses of Apache Kafka and of Sluice, with the same settings: those of the reference script.
 func startBrokers(t testing.TB) [2]string {
 	t.Helper()
-	return [2]string{startKafka(t), startSluice(t)}
+	kafka := startKafka(t, os.Getenv("DIFF_KAFKA"))
+	if os.Getenv("DIFF_ITSELF") != "" {
+		return [2]string{kafka, startKafka(t, os.Getenv("DIFF_SLUICE"))}
+	}
+	return [2]string{kafka, startSluice(t)}
 }
 
-func startKafka(t testing.TB) string {
+// startKafka starts Apache Kafka by the project's script, unless the address of one that runs is given.
+func startKafka(t testing.TB, running string) string {
 	t.Helper()
-	if address := os.Getenv("DIFF_KAFKA"); address != "" {
-		return address
+	if running != "" {
+		return running
 	}
 	script, err := filepath.Abs("../reference/kafka")
 	if err != nil {

@@ -123,16 +123,7 @@ func (c *comparison) walk(path, at string, k, s reflect.Value) {
 	}
 	switch k.Kind() {
 	case reflect.Struct:
-		for i := range k.NumField() {
-			f := k.Type().Field(i)
-			if f.Name == "UnknownTags" {
-				c.unknownTags(path+".UnknownTags", at, k.Field(i), s.Field(i))
-				continue
-			}
-			if f.IsExported() {
-				c.walk(path+"."+f.Name, at+"."+f.Name, k.Field(i), s.Field(i))
-			}
-		}
+		c.fields(path, at, k, s)
 	case reflect.Pointer:
 		if k.IsNil() || s.IsNil() {
 			if k.IsNil() != s.IsNil() {
@@ -150,12 +141,25 @@ func (c *comparison) walk(path, at string, k, s reflect.Value) {
 		}
 		c.slice(path, at, k, s)
 	case reflect.String:
-		if c.n.translate(k.String()) != s.String() {
+		if withoutTimes(c.n.translate(k.String())) != withoutTimes(s.String()) {
 			c.differ(path, at, show(k), show(s))
 		}
 	default:
 		if k.Interface() != s.Interface() {
 			c.differ(path, at, show(k), show(s))
+		}
+	}
+}
+
+func (c *comparison) fields(path, at string, k, s reflect.Value) {
+	for i := range k.NumField() {
+		f := k.Type().Field(i)
+		if f.Name == "UnknownTags" {
+			c.unknownTags(path+".UnknownTags", at, k.Field(i), s.Field(i))
+			continue
+		}
+		if f.IsExported() {
+			c.walk(path+"."+f.Name, at+"."+f.Name, k.Field(i), s.Field(i))
 		}
 	}
 }
@@ -183,12 +187,36 @@ func (c *comparison) elements(path string, v reflect.Value, side int) []reflect.
 			elements = append(elements, e)
 		}
 	}
+	if c.n.rules[path].merge {
+		elements = merged(elements)
+	}
 	if fields := c.n.rules[path].sortBy; fields != nil {
 		slices.SortStableFunc(elements, func(a, b reflect.Value) int {
 			return strings.Compare(c.n.key(a, fields, side), c.n.key(b, fields, side))
 		})
 	}
 	return elements
+}
+
+// merged puts the partitions of a topic that is answered in several pieces together.
+func merged(topics []reflect.Value) []reflect.Value {
+	var all []reflect.Value
+	at := map[any]int{}
+	for _, t := range topics {
+		key := [2]any{t.FieldByName("Topic").Interface(), t.FieldByName("TopicID").Interface()}
+		i, ok := at[key]
+		if !ok {
+			at[key] = len(all)
+			one := reflect.New(t.Type()).Elem()
+			one.Set(t)
+			all = append(all, one)
+			continue
+		}
+		partitions := all[i].FieldByName("Partitions")
+		both := reflect.AppendSlice(reflect.MakeSlice(partitions.Type(), 0, 0), partitions)
+		partitions.Set(reflect.AppendSlice(both, t.FieldByName("Partitions")))
+	}
+	return all
 }
 
 // key is what elements are sorted by: the fields as text, with ids that are known already by when they became known, so that both sides sort alike.
@@ -202,11 +230,11 @@ func (n *normaliser) key(e reflect.Value, fields []string, side int) string {
 		switch {
 		case f.Kind() == reflect.Pointer:
 			b.WriteString("null")
-		case f.CanInt():
-			fmt.Fprintf(&b, "%020d", f.Int())
 		default:
-			if rank, ok := n.rank(f, side); ok {
+			if rank, ok := n.rank(field, f, side); ok {
 				fmt.Fprintf(&b, "known %06d", rank)
+			} else if f.CanInt() {
+				fmt.Fprintf(&b, "%020d", f.Int())
 			} else {
 				b.WriteString(show(f))
 			}
@@ -217,18 +245,14 @@ func (n *normaliser) key(e reflect.Value, fields []string, side int) string {
 }
 
 // rank says the how manieth rename an id was.
-func (n *normaliser) rank(f reflect.Value, side int) (int, bool) {
-	if !f.Comparable() {
+func (n *normaliser) rank(field string, f reflect.Value, side int) (int, bool) {
+	class := map[string]string{"TopicID": "topic id", "MemberID": "member id", "ProducerID": "producer id"}[field]
+	b := n.renames[class]
+	if b == nil {
 		return 0, false
 	}
-	for _, class := range []string{"topic id", "member id"} {
-		if b := n.renames[class]; b != nil {
-			if rank, ok := b.order[side][f.Interface()]; ok {
-				return rank, true
-			}
-		}
-	}
-	return 0, false
+	rank, ok := b.order[side][f.Interface()]
+	return rank, ok
 }
 
 // scenarioName is how the names of every scenario of every run begin.
@@ -274,6 +298,13 @@ func (c *comparison) unknownTags(path, at string, k, s reflect.Value) {
 	}
 }
 
+// bounds in messages count from the broker's clock.
+var timeBounds = regexp.MustCompile(`should be within \[-?\d+, -?\d+\]`)
+
+func withoutTimes(message string) string {
+	return timeBounds.ReplaceAllString(message, "should be within […]")
+}
+
 // sameInstant compares times in milliseconds: absent on both, or a time of this run on both.
 func sameInstant(c *comparison, path, at string, k, s reflect.Value) {
 	now := time.Now().UnixMilli()
@@ -281,7 +312,7 @@ func sameInstant(c *comparison, path, at string, k, s reflect.Value) {
 		switch ms := v.Int(); {
 		case ms < 0:
 			return strconv.FormatInt(ms, 10)
-		case ms > now-600_000 && ms < now+60_000:
+		case ms > now-10*60_000 && ms < now+60_000:
 			return "now"
 		default:
 			return strconv.FormatInt(ms, 10)

@@ -74,14 +74,19 @@ func (c *conn) send(frame []byte, response kmsg.Response) {
 	}
 }
 
-// receive waits for the answer to the oldest request that has none.
-func (c *conn) receive(limit time.Duration) answer {
+// receive waits for the answer to the oldest request that has none. After the limit it asks how much longer to wait, if more is given.
+func (c *conn) receive(limit time.Duration, more ...func() time.Duration) answer {
 	asked := c.waiting[0]
 	c.waiting = c.waiting[1:]
 	if c.net == nil {
 		return answer{outcome: garbled, detail: fmt.Sprintf("no connection: %v", c.fault)}
 	}
 	a := c.read(asked, limit)
+	for _, m := range more {
+		if longer := m(); a.outcome == silent && longer > 0 {
+			a = c.read(asked, longer)
+		}
+	}
 	if a.outcome != replied {
 		c.close()
 	}

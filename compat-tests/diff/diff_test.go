@@ -3,17 +3,21 @@ package diff
 import (
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
 var (
-	only    = flag.String("only", "", "run only scenarios whose name contains this")
-	verbose = flag.Bool("all-differences", false, "print every difference, not the first forty of a scenario")
+	only         = flag.String("only", "", "run only scenarios whose name contains this")
+	writePending = flag.Bool("write-pending", false, "write pending.md anew")
+	verbose      = flag.Bool("all-differences", false, "print every difference, not the first forty of a scenario")
 )
 
 // TestSameAnswers is the differential test.
@@ -26,17 +30,25 @@ func TestSameAnswers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	itself := os.Getenv("DIFF_ITSELF") != ""
+	if itself {
+		excuses = nil
+	}
 	report := newReport()
 	all := scenarios()
+	for _, key := range unasked() {
+		t.Errorf("no scenario takes the fields of %s to their bounds", kmsg.NameForKey(key))
+	}
 	t.Run("scenarios", func(t *testing.T) { runAll(t, all, addresses, report, excuses) })
 
 	t.Logf("%d scenarios, %d answers compared, %v, in %v", len(all), report.steps, report.answers, time.Since(started).Round(time.Second))
 	for _, name := range report.slowest()[:min(10, len(report.silent))] {
 		t.Logf("%d steps without an answer: %s", report.silent[name], name)
 	}
-	if *only != "" {
+	if *only != "" || itself {
 		return
 	}
+	judgePending(t)
 	for _, e := range excuses {
 		if e.used == 0 {
 			t.Errorf("%s %s: nothing differs there any more: take the entry out", differencesFile, e.id)
@@ -53,7 +65,7 @@ func prepare(t *testing.T, addresses [2]string) {
 		if both[i], err = askVersions(address); err != nil {
 			t.Fatal(err)
 		}
-		if err := waitForGroups(address); err != nil {
+		if err := errors.Join(waitForGroups(address), waitForProducerIDs(address)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -104,7 +116,39 @@ next:
 	}
 }
 
-func TestMain(m *testing.M) {
-	flag.Parse()
-	os.Exit(m.Run())
+// TestDifferencesFile holds the entries against their rules: none excuses an error code.
+func TestDifferencesFile(t *testing.T) {
+	excuses, err := readExcuses(differencesFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for _, e := range excuses {
+		if seen[e.id] {
+			t.Errorf("%s is there twice", e.id)
+		}
+		seen[e.id] = true
+	}
+	for _, bad := range []*excuse{
+		{field: "FetchResponse.ErrorCode", reason: "because"}, {field: "FetchResponse.*", reason: "because"}, {field: "outcome", reason: "because"},
+		{field: "FetchResponse.SessionID"}, {field: "ProduceResponse.Topics[].Partitions[].ErrorCode", refusal: "87", reason: "because"},
+	} {
+		if bad.check() == nil {
+			t.Errorf("%+v is taken", bad.field)
+		}
+	}
+}
+
+// judgePending compares pending.md with what it should be, or writes it.
+func judgePending(t *testing.T) {
+	t.Helper()
+	page := pendingPage()
+	if *writePending {
+		if err := os.WriteFile(pendingFile, []byte(page), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if is, err := os.ReadFile(pendingFile); err != nil || string(is) != page {
+		t.Errorf("%s is stale (%v): `make diff` writes it", pendingFile, err)
+	}
 }

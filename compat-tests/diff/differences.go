@@ -1,6 +1,7 @@
 package diff
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -11,14 +12,15 @@ import (
 type excuse struct {
 	id                    string
 	scenario, step, field string // patterns: * is any text
-	kafka, sluice         string
+	refusal               string // the error code that Sluice refuses with what Apache Kafka takes; empty for any other difference
 	reason                string
 
 	mu   sync.Mutex
 	used int
 }
 
-// differencesFile holds the entries as a table: id, scenario, step, field, Apache Kafka, Sluice, reason.
+// differencesFile holds the entries as two tables: D… has id, scenario, step, field, Apache Kafka, Sluice, reason; R…, refusals, has id, scenario, step,
+// field, code, reason.
 const differencesFile = "../differences.md"
 
 func readExcuses(file string) ([]*excuse, error) {
@@ -28,17 +30,21 @@ func readExcuses(file string) ([]*excuse, error) {
 	}
 	var list []*excuse
 	for number, line := range strings.Split(string(text), "\n") {
-		if !strings.HasPrefix(line, "| D") {
+		refusal := strings.HasPrefix(line, "| R")
+		if !refusal && !strings.HasPrefix(line, "| D") {
 			continue
 		}
 		cells := strings.Split(strings.Trim(line, "| "), "|")
-		if len(cells) != 7 {
-			return nil, fmt.Errorf("%s:%d: %d cells, want 7", file, number+1, len(cells))
+		if want := map[bool]int{false: 7, true: 6}[refusal]; len(cells) != want {
+			return nil, fmt.Errorf("%s:%d: %d cells, want %d", file, number+1, len(cells), want)
 		}
 		for i := range cells {
 			cells[i] = strings.Trim(strings.TrimSpace(cells[i]), "`")
 		}
-		e := &excuse{id: cells[0], scenario: cells[1], step: cells[2], field: cells[3], kafka: cells[4], sluice: cells[5], reason: cells[6]}
+		e := &excuse{id: cells[0], scenario: cells[1], step: cells[2], field: cells[3], reason: cells[len(cells)-1]}
+		if refusal {
+			e.refusal = cells[4]
+		}
 		if err := e.check(); err != nil {
 			return nil, fmt.Errorf("%s:%d: %s: %w", file, number+1, e.id, err)
 		}
@@ -51,11 +57,16 @@ func readExcuses(file string) ([]*excuse, error) {
 func (e *excuse) check() error {
 	switch {
 	case e.reason == "":
-		return fmt.Errorf("no reason")
+		return errors.New("no reason")
+	case e.refusal != "":
+		if !strings.Contains(e.reason, "decision ") && !strings.HasPrefix(e.reason, "The same") {
+			return errors.New("a refusal needs a page in docs/decisions")
+		}
+		return nil
 	case strings.HasSuffix(e.field, "ErrorCode"), strings.HasSuffix(e.field, "*"):
 		return fmt.Errorf("a wrong error code is never excused, and %q could be one", e.field)
 	case e.field == "outcome":
-		return fmt.Errorf("an answer instead of none, or none instead of an answer, is never excused")
+		return errors.New("an answer instead of none, or none instead of an answer, is never excused")
 	}
 	return nil
 }
@@ -63,6 +74,10 @@ func (e *excuse) check() error {
 // covers says whether the entry excuses a difference, and counts it.
 func (e *excuse) covers(f found) bool {
 	if !matches(e.scenario, f.scenario) || !matches(e.step, f.step) || !matches(e.field, f.path) {
+		return false
+	}
+	// Of a refusal the code must be what the entry says, and Apache Kafka's none.
+	if e.refusal != "" && strings.HasSuffix(f.path, "ErrorCode") && (f.values[0] != "0" || f.values[1] != e.refusal) {
 		return false
 	}
 	e.mu.Lock()

@@ -12,6 +12,7 @@
 // A difference fails the test, or stands in ../differences.md with its reason. What Apache Kafka serves and Sluice does not yet is listed in
 // ../pending.md, which `make diff` writes anew.
 //
-// DIFF_KAFKA and DIFF_SLUICE, HOST:PORT each, name brokers that run already; without them the test starts its own. With both naming the same
-// broker the test shows that the comparison itself is sound.
+// DIFF_KAFKA and DIFF_SLUICE, HOST:PORT each, name brokers that run already; without them the test starts its own. DIFF_ITSELF=1 compares Apache
+// Kafka with a second Apache Kafka: nothing may differ then, or the comparison is not sound. That it finds faults shows harness_test.go, which seeds
+// them.
 package diff

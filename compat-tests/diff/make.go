@@ -95,6 +95,26 @@ func waitForGroups(address string) error {
 	return nil
 }
 
+// waitForProducerIDs waits until a broker gives out producer ids: Apache Kafka fetches its first block of them when the first is wanted.
+func waitForProducerIDs(address string) error {
+	c := &conn{address: address}
+	defer c.close()
+	deadline := time.Now().Add(30 * time.Second)
+	for {
+		req := kmsg.NewPtrInitProducerIDRequest()
+		req.ProducerID, req.ProducerEpoch = -1, -1
+		req.SetVersion(4)
+		c.send(appendFrame(req, 0), req.ResponseKind())
+		if resp, ok := c.receive(setupLimit).response.(*kmsg.InitProducerIDResponse); ok && resp.ErrorCode == 0 {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("%s: no producer ids", address)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
 func createTopics(name string, partitions int32, replicas int16, configs ...string) *kmsg.CreateTopicsRequest {
 	topic := kmsg.NewCreateTopicsRequestTopic()
 	topic.Topic, topic.NumPartitions, topic.ReplicationFactor = name, partitions, replicas
@@ -132,8 +152,9 @@ func metadata(create bool, topics ...string) *kmsg.MetadataRequest {
 	return req
 }
 
-// baseTime is the timestamp of records, in milliseconds: some minutes ago, so that nothing is too old or too new for a broker.
-var baseTime = time.Now().Add(-10 * time.Minute).UnixMilli()
+// baseTime is the timestamp of records, in milliseconds: half an hour ago, so that nothing is too old or too new for a broker, and
+// differs from what brokers stamp themselves.
+var baseTime = time.Now().Add(-30 * time.Minute).UnixMilli()
 
 // plain are the options of a batch without a producer id.
 func plain() record.BuilderOptions { return record.Unattributed() }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"reflect"
+	"slices"
 	"strconv"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -17,6 +18,8 @@ type rule struct {
 	equal func(c *comparison, path, at string, k, s reflect.Value)
 	// sortBy puts the elements of a list into an order of our own, by these fields.
 	sortBy []string
+	// merge puts the pieces of one topic together before that.
+	merge bool
 	// leaveOut takes elements out of a list.
 	leaveOut func(e reflect.Value) bool
 }
@@ -63,22 +66,24 @@ var rules = map[string]rule{
 	"DescribeGroupsResponse.Groups[].Members[].MemberID":                           memberID,
 	"LeaveGroupResponse.Members[].MemberID":                                        memberID,
 	"ProduceResponse.Topics[].Partitions[].LogAppendTime":                          instant,
+	"ListOffsetsResponse.Topics[].Partitions[].Timestamp":                          instant,
 	"FetchResponse.Topics[].Partitions[].RecordBatches":                            batches,
 
 	// Where the two listen and keep their files.
-	"MetadataResponse.Brokers[].Port":             port,
-	"FindCoordinatorResponse.Port":                port,
-	"FindCoordinatorResponse.Coordinators[].Port": port,
-	"DescribeClusterResponse.Brokers[].Port":      port,
-	"ProduceResponse.Brokers[].Port":              port,
-	"FetchResponse.Brokers[].Port":                port,
-	"DescribeLogDirsResponse.Dirs[].Dir":          directory,
-	"DescribeLogDirsResponse.Dirs[].TotalBytes":   diskBytes,
-	"DescribeLogDirsResponse.Dirs[].UsableBytes":  diskBytes,
+	"MetadataResponse.Brokers[].Port":               port,
+	"FindCoordinatorResponse.Port":                  port,
+	"FindCoordinatorResponse.Coordinators[].Port":   port,
+	"DescribeClusterResponse.Brokers[].Port":        port,
+	"ProduceResponse.Brokers[].Port":                port,
+	"FetchResponse.Brokers[].Port":                  port,
+	"DescribeConfigsResponse.Resources[].Configs[]": {equal: sameConfig},
+	"DescribeLogDirsResponse.Dirs[].Dir":            directory,
+	"DescribeLogDirsResponse.Dirs[].TotalBytes":     diskBytes,
+	"DescribeLogDirsResponse.Dirs[].UsableBytes":    diskBytes,
 
 	// Apache Kafka takes these out of hash maps: no client can rely on the order.
 	"MetadataResponse.Topics":                                         sorted("Topic", "TopicID"),
-	"ProduceResponse.Topics":                                          sorted("Topic", "TopicID"),
+	"ProduceResponse.Topics":                                          {sortBy: []string{"Topic", "TopicID"}, merge: true},
 	"ProduceResponse.Topics[].Partitions":                             sorted("Partition"),
 	"ListOffsetsResponse.Topics":                                      sorted("Topic"),
 	"ListOffsetsResponse.Topics[].Partitions":                         sorted("Partition"),
@@ -99,12 +104,12 @@ var rules = map[string]rule{
 	"OffsetFetchResponse.Topics[].Partitions":                         sorted("Partition"),
 	"OffsetFetchResponse.Groups[].Topics":                             sorted("Topic", "TopicID"),
 	"OffsetFetchResponse.Groups[].Topics[].Partitions":                sorted("Partition"),
-	"DescribeProducersResponse.Topics[].Partitions[].ActiveProducers": sorted("LastSequence"),
+	"DescribeProducersResponse.Topics[].Partitions[].ActiveProducers": sorted("ProducerID"),
 
 	// Apache Kafka answers what it refuses at once before what its coordinators answer, or after what its replicas do, and the coordinators'
 	// answers by the partition of __consumer_offsets that
 	// each group is in.
-	"FetchResponse.Topics":                     sorted("Topic", "TopicID"),
+	"FetchResponse.Topics":                     {sortBy: []string{"Topic", "TopicID"}, merge: true},
 	"FetchResponse.Topics[].Partitions":        sorted("Partition"),
 	"OffsetCommitResponse.Topics":              sorted("Topic", "TopicID"),
 	"OffsetCommitResponse.Topics[].Partitions": sorted("Partition"),
@@ -142,6 +147,28 @@ func bothPositive(c *comparison, path, at string, k, s reflect.Value) {
 	if (k.Int() > 0) != (s.Int() > 0) || k.Int() <= 0 && k.Int() != s.Int() {
 		c.differ(path, at, show(k), show(s))
 	}
+}
+
+// placeConfigs are configs whose values say where a broker listens and keeps its files.
+var placeConfigs = map[string]bool{"listeners": true, "advertised.listeners": true, "controller.quorum.voters": true, "log.dirs": true}
+
+// sameConfig compares a described config: all of it, but for where the broker is.
+func sameConfig(c *comparison, path, at string, k, s reflect.Value) {
+	if placeConfigs[k.FieldByName("Name").String()] {
+		k, s = without(k), without(s)
+	}
+	c.fields(path, at, k, s)
+}
+
+// without is a described config without its values.
+func without(v reflect.Value) reflect.Value {
+	config := v.Interface().(kmsg.DescribeConfigsResponseResourceConfig)
+	config.Value = nil
+	config.ConfigSynonyms = slices.Clone(config.ConfigSynonyms)
+	for i := range config.ConfigSynonyms {
+		config.ConfigSynonyms[i].Value = nil
+	}
+	return reflect.ValueOf(&config).Elem()
 }
 
 // recordBatch is a batch as it is compared: the header's fields, whether the checksum is right, and the records as they are.

@@ -3,6 +3,7 @@ package diff
 import (
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -11,6 +12,12 @@ import (
 
 // answerLimit is how long a step waits for an answer. A step that no broker answers within it is "silent" on both.
 const answerLimit = 3 * time.Second
+
+// slowLimit is how much longer a broker is waited for when the other one has answered.
+const slowLimit = 20 * time.Second
+
+// settleLimit is how long a broker may take to see a change that it has made. Apache Kafka needs some milliseconds, and seconds while it is busy.
+const settleLimit = 8 * time.Second
 
 // Scenario is one sequence of steps. It is run once, against both brokers in step.
 type Scenario struct {
@@ -57,12 +64,14 @@ type Run struct {
 	on       string // the connection that steps use
 	sides    [2]*side
 	norm     *normaliser
+	tamper   func(a *answer) // changes the second broker's answers, in tests of the harness
 	report   *report
 	limit    time.Duration
+	last     *[2]answer // of the step before
 }
 
 func newRun(t testing.TB, scenario, prefix string, addresses [2]string, report *report) *Run {
-	r := &Run{t: t, scenario: scenario, prefix: prefix, on: "first", report: report, limit: answerLimit, norm: newNormaliser(prefix)}
+	r := &Run{t: t, scenario: scenario, prefix: prefix, on: "first", report: report, limit: answerLimit, last: new([2]answer), norm: newNormaliser(prefix)}
 	for i, name := range sideNames {
 		r.sides[i] = &side{name: name, address: addresses[i], conns: map[string]*conn{}, kept: map[string]any{}}
 	}
@@ -121,11 +130,21 @@ func (r *Run) receive(step string) [2]answer {
 	return answers
 }
 
+// A broker that is silent where the other has answered gets slowLimit more: it may only be busy.
 func (r *Run) collect() (answers [2]answer) {
+	var answered atomic.Bool
 	r.both(func(i int, s *side) {
-		answers[i] = s.conn(r.on).receive(r.limit)
+		answers[i] = s.conn(r.on).receive(r.limit, func() time.Duration {
+			if answered.Load() {
+				return slowLimit
+			}
+			return 0
+		})
+		if i == 1 && r.tamper != nil {
+			r.tamper(&answers[i])
+		}
+		answered.Store(answered.Load() || answers[i].outcome != silent)
 	})
-	// One that is silent where the other answers may only be slow.
 	if answers[0].outcome == silent && answers[1].outcome == silent {
 		r.report.countSilent(r.scenario)
 	}
@@ -133,6 +152,7 @@ func (r *Run) collect() (answers [2]answer) {
 }
 
 func (r *Run) compare(step string, answers [2]answer) {
+	*r.last = answers
 	r.report.add(r.scenario, step, r.norm.compare(answers[0], answers[1]))
 	r.report.count(answers)
 }
@@ -160,9 +180,9 @@ func take[R kmsg.Response](r *Run, step string, keep ...func(s *side, resp R)) {
 	}
 }
 
-// askSettled is ask for what a broker learns with a delay: it asks again until the answers are equal, or half the limit has passed.
+// askSettled is ask for what a broker learns with a delay: it asks again until the answers are equal, or settleLimit has passed.
 func askSettled[R kmsg.Response](r *Run, step string, version int16, build func(s *side) kmsg.Request, keep ...func(s *side, resp R)) {
-	deadline := time.Now().Add(r.limit / 2)
+	deadline := time.Now().Add(settleLimit)
 	for {
 		answers := r.exchange(version, build)
 		before := r.norm.clone()

@@ -33,6 +33,17 @@ func scenarios() []Scenario {
 	return all
 }
 
+// unasked are the keys of APIs that both brokers serve and no subject is about.
+func unasked() []int16 {
+	var keys []int16
+	for _, key := range sortedKeys() {
+		if len(testedVersions(kmsg.Key(key))) > 0 && !slices.ContainsFunc(subjects(), func(s subject) bool { return int16(s.key) == key }) {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
 // stories are the scenarios of many steps.
 func stories() []Scenario {
 	return slices.Concat(produceStories(), fetchStories(), groupStories(), adminStories())

@@ -68,7 +68,6 @@ func twoMembers(r *Run, v int16) {
 	ra, rb, rc := r.connection("a"), r.connection("b"), r.connection("c")
 
 	enter(r, v, g, a)
-	describe("before anybody is in")
 	ask(ra, "a joins", v, func(s *side) kmsg.Request { return a.join(s, g) }, a.keepMember)
 	describe("before a has synced")
 	ask[*kmsg.HeartbeatResponse](ra, "a beats before it has synced", beat, func(s *side) kmsg.Request { return a.heartbeat(s, g, generation(s, a)) })

@@ -146,15 +146,18 @@ func batchHeaders(r *Run, v int16) {
 	} {
 		write(r, c.name, v, func(*side) []byte { return c.records })
 	}
-	// Each byte of the records themselves.
+	// Each byte of the records themselves, each in a partition of its own.
 	whole := batch(plain(), "a", "bc")
+	r.topic(r.name("bytes"), int32(2*(len(whole)-61)))
+	partition := int32(0)
 	for at := 61; at < len(whole); at++ {
 		for _, change := range []byte{0x01, 0x80} {
-			write(r, fmt.Sprintf("byte %d xor %d", at, change), v, func(*side) []byte {
-				b := bytes.Clone(whole)
-				b[at] ^= change
-				return sealed(b)
+			b := bytes.Clone(whole)
+			b[at] ^= change
+			ask[*kmsg.ProduceResponse](r, fmt.Sprintf("byte %d xor %d", at, change), v, func(s *side) kmsg.Request {
+				return produce(r.name("bytes"), idOf(s, r.name("bytes")), -1, partition, sealed(b))
 			})
+			partition++
 		}
 	}
 }

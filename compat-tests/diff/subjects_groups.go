@@ -71,6 +71,9 @@ var groupSubjects = []subject{
 			if strings.HasPrefix(step, "RebalanceTimeoutMillis = ") {
 				return // the member has that long to sync: a moment later it may be gone
 			}
+			if resp, ok := r.last[0].response.(*kmsg.JoinGroupResponse); !ok || resp.ErrorCode != 0 {
+				return // Apache Kafka tells of a group that nothing was written about only when something else was written
+			}
 			ask[*kmsg.DescribeGroupsResponse](r, step+", then described", 5, same(describeGroups(r.name(fmt.Sprintf("g%d", n)))))
 		},
 	},
