@@ -4,6 +4,7 @@ package exit
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -65,6 +66,13 @@ func Code(err error) int {
 func Args(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if err := check(cmd, args); err != nil {
+			if cmd.HasAvailableSubCommands() && len(args) > 0 {
+				cmd.SuggestionsMinimumDistance = 2 // letters that may differ, as cobra has it
+				if meant := cmd.SuggestionsFor(args[0]); len(meant) > 0 {
+					return Usagef("%w: did you mean %s?\nSee: %s --help", err, strings.Join(meant, " or "), cmd.CommandPath())
+				}
+				return Usagef("%w\nSee: %s --help", err, cmd.CommandPath())
+			}
 			return Usagef("%w\nUsage: %s\nSee: %s --help", err, cmd.UseLine(), cmd.CommandPath())
 		}
 		return nil
