@@ -332,7 +332,12 @@ func TestClean_Stopped_LeavesTheLogAsItWas(t *testing.T) {
 	stop := errors.New("stop")
 	for n := range 100 {
 		w := newWorld(t, vfs.NewMem())
+		w.config.SegmentBytes = 2000
 		w.chaos(rand.New(rand.NewPCG(7, 7)), 60)
+		for id := range record.ProducerID(3) {
+			w.end(id+1, true)
+		}
+		w.roll()
 		paces := 0
 		cleaner := &Cleaner{BufferBytes: 600, Pace: func(int) error {
 			if paces++; paces > n {
@@ -343,11 +348,21 @@ func TestClean_Stopped_LeavesTheLogAsItWas(t *testing.T) {
 		_, _, err := cleaner.Clean(w.task(w.candidate()))
 		w.check(w.log, 0)
 		if err == nil {
+			if n < 10 {
+				t.Errorf("stopped only %d times", n)
+			}
 			return
 		}
 		if !errors.Is(err, stop) {
 			t.Fatal(err)
 		}
+		// What the cleaner had in its hands is not in what it writes the next time.
+		cleaner.Pace = unpaced
+		to, _, err := cleaner.Clean(w.task(w.candidate()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.check(w.log, to)
 	}
 	t.Fatal("never came to the end")
 }

@@ -38,6 +38,7 @@ func (w *rewriter) rewrite(old []*segment.Segment, next int64) error {
 		return failed(w.run, nil, err)
 	}
 	w.cleaned, w.unsynced, w.last = cleaned, 0, w.run.LastRecords()
+	w.cleaner.out = w.cleaner.out[:0]
 	w.txns.kept = func(t segment.AbortedTxn) error {
 		if err := cleaned.AppendAborted(t); err != nil {
 			return w.run.Fault(err)

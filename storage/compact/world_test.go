@@ -257,6 +257,7 @@ func (w *world) original(offset int64) record.Batch {
 // check holds the log against what must be true of it after any compaction.
 func (w *world) check(log *partlog.Log, cleanedTo int64) {
 	w.t.Helper()
+	w.checkSegments(log)
 	batches := readLog(w.t, log, log.LogStartOffset())
 	newest := map[string]record.Record{} // by what was appended, aborted records left out
 	for _, b := range w.appended {
@@ -303,6 +304,31 @@ func (w *world) check(log *partlog.Log, cleanedTo int64) {
 	for _, key := range slices.Sorted(maps.Keys(newest)) {
 		if newest[key].Value != nil && !found[key] {
 			w.t.Fatalf("newest record of key %s, at %d, is lost", key, newest[key].Offset)
+		}
+	}
+}
+
+// checkSegments checks that batches are in order, and that no segment reaches into the next.
+func (w *world) checkSegments(log *partlog.Log) {
+	w.t.Helper()
+	segments, end := log.Closed()
+	for i, s := range segments {
+		next := s.BaseOffset()
+		if err := s.Visit(0, func(b record.Batch) (bool, error) {
+			if b.BaseOffset() < next {
+				w.t.Fatalf("segment %d: the batch at %d follows what ends before %d", s.BaseOffset(), b.BaseOffset(), next)
+			}
+			next = b.NextOffset()
+			return true, nil
+		}); err != nil {
+			w.t.Fatal(err)
+		}
+		limit := end
+		if i+1 < len(segments) {
+			limit = segments[i+1].BaseOffset()
+		}
+		if next > limit {
+			w.t.Fatalf("segment %d ends before %d, the next one begins at %d", s.BaseOffset(), next, limit)
 		}
 	}
 }
