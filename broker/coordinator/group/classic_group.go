@@ -55,6 +55,7 @@ type classicGroup struct {
 	byID         map[string]*member
 	static       map[string]string // group.instance.id to member id
 	pendingJoin  map[string]*timer // member ids handed out to members that have not joined yet
+	pendingOrder []string          // the ids of pendingJoin, oldest first, and some that have joined or expired since
 	awaitingJoin int               // members that wait at the join barrier
 	pendingSync  int               // members of this generation that have not sent SyncGroup yet
 	offered      map[string]int    // by protocol name: how many members offer it
@@ -324,4 +325,13 @@ func (g *classicGroup) typeOrNil() *string {
 	}
 	t := g.protocolType // responses outlive this state of the group
 	return &t
+}
+
+// addPending remembers a member id that is handed out.
+func (g *classicGroup) addPending(id string, t *timer) {
+	g.pendingJoin[id] = t
+	if len(g.pendingOrder) >= 2*len(g.pendingJoin)+16 {
+		g.pendingOrder = slices.DeleteFunc(g.pendingOrder, func(id string) bool { return g.pendingJoin[id] == nil })
+	}
+	g.pendingOrder = append(g.pendingOrder, id)
 }

@@ -89,12 +89,12 @@ func (o *op) joinNew(g *classicGroup, req *JoinRequest, t machine.Token) {
 		o.addMember(g, req, id, t)
 		return
 	}
-	if len(g.pendingJoin) >= maxPendingMembers {
-		o.answer(t, joinError("", kerr.GroupMaxSizeReached))
-		return
+	for len(g.pendingJoin) >= maxPendingMembers {
+		o.removePending(g, g.pendingOrder[0])
+		g.pendingOrder = g.pendingOrder[1:]
 	}
 	pending := &timer{kind: pendingMemberTimer, group: g, memberID: id}
-	g.pendingJoin[id] = pending
+	g.addPending(id, pending)
 	o.timers.schedule(pending, o.nowMs+int64(req.SessionTimeoutMillis))
 	o.answer(t, joinError(id, kerr.MemberIDRequired))
 }

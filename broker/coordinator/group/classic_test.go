@@ -249,17 +249,30 @@ func TestJoin_GroupMaxSize(t *testing.T) {
 	h.wantState("g", "PreparingRebalance")
 }
 
+// TestJoin_PendingMembersAreBounded asks for more ids than a group remembers: the oldest is forgotten, newcomers are let in.
 func TestJoin_PendingMembersAreBounded(t *testing.T) {
 	h := newHarness(t)
-	h.newID(who{})
+	first, second := h.newID(who{}), h.newID(who{})
 	for range maxPendingMembers - 1 {
 		if _, err := h.m.JoinGroup(h.nowMs, who{}.request(h), 0); err != nil {
 			t.Fatal(err)
 		}
 	}
-	h.wantCode(h.joined(h.join(who{})).ErrorCode, kerr.GroupMaxSizeReached)
+	if got := len(h.m.groups["g"].pendingJoin); got != maxPendingMembers {
+		t.Errorf("%d pending members", got)
+	}
+	h.wantCode(h.joined(h.join(who{id: first})).ErrorCode, kerr.UnknownMemberID)
+	if h.m.groups["g"].pendingJoin[second] == nil {
+		t.Error("the second oldest was forgotten too")
+	}
+	last := h.newID(who{})
+	if h.m.groups["g"].pendingJoin[last] == nil {
+		t.Error("the newest is not remembered")
+	}
 	h.sleep(10_000)
-	h.newID(who{})
+	if got := len(h.m.groups["g"].pendingJoin); got != 0 {
+		t.Errorf("%d pending members after their session time-out", got)
+	}
 }
 
 func TestJoin_DuplicateProtocolNames(t *testing.T) {

@@ -18,7 +18,8 @@ const Topic = "__consumer_offsets"
 // NewMemberJoinTimeoutMs is how long a new member's first JoinGroup may wait at the join barrier (Kafka's constant, five minutes).
 const NewMemberJoinTimeoutMs = 300_000
 
-// maxPendingMembers bounds how many member ids one group hands out to members that have not joined yet. Kafka has no such bound.
+// maxPendingMembers bounds how many member ids one group remembers of members that have not joined yet; a further one takes the place of the
+// oldest, whose owner has to ask again. Kafka has no such bound. A group must not be closed to newcomers by somebody who only asks for ids.
 const maxPendingMembers = 10_000
 
 // Config is what a machine needs to know of the broker's configuration.
