@@ -221,3 +221,23 @@ func TestLogDirs_OneFails(t *testing.T) {
 	}
 	verifyDirectory(t, p, dirs...)
 }
+
+// TestLogDirs_LastFails: a broker without any directory left ends, and says why.
+func TestLogDirs_LastFails(t *testing.T) {
+	volume := mountSmall(t, "256m")
+	p := sluicetest.New(t)
+	p.Args = []string{"--listen", p.Address, "--admin", p.Admin, "--data", volume, "--set", "replica.high.watermark.checkpoint.interval.ms=500"}
+	p.Launch()
+	p.WaitReady()
+	createTopic(t, p.Address, "last", 1)
+	writeBatches(t, p.Address, "last", 5, 1, 100)
+	uncover := coverReadOnly(t, volume)
+	_ = produceCode(t, p.Address, "last", 0) // what the next checkpoint has to write
+	if code := p.WaitEnd(20 * time.Second); code == 0 || !strings.Contains(p.Output(), "no log directory is left") {
+		t.Errorf("exit code %d: %s", code, p.Output())
+	}
+	uncover()
+	p.Launch()
+	p.WaitReady()
+	checkLog(t, p.Address, "last", 0, 5, 100)
+}

@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -458,6 +460,52 @@ func TestMinInSyncReplicas(t *testing.T) {
 	w.set.Reconfigure()
 	if got := r.HighWatermark(); got != 1 {
 		t.Errorf("high watermark %d, want 1", got)
+	}
+}
+
+// TestFlushBeforeAcknowledgement_IsShared: writers that come while a sync is under way are acknowledged by one sync together.
+func TestFlushBeforeAcknowledgement_IsShared(t *testing.T) {
+	fs := errorfs.Wrap(vfs.NewMem(), nil)
+	var syncs atomic.Int32
+	underWay, goOn := make(chan struct{}), make(chan struct{})
+	fs.SetInject(func(op errorfs.Op, path string, _ int) error {
+		if op == errorfs.OpSync && strings.HasSuffix(path, ".log") && syncs.Add(1) == 1 {
+			close(underWay)
+			<-goOn
+		}
+		return nil
+	})
+	w := newWorld(t, fs)
+	config := w.config("t")
+	config.Log.FlushMessages = 1
+	w.configs["t"] = config
+	w.set.options.Changed = func(uint64) {}
+	w.apply(topicRecords("t", topicID(1), 1)...)
+	r := w.get("t", 0)
+	const writers = 50
+	var wait sync.WaitGroup
+	write := func() {
+		wait.Go(func() {
+			if result, err := r.Append(batch(t, "v"), anyone, record.Client, w.nowMs); err != nil || result.HighWatermark <= result.LastOffset {
+				t.Errorf("%+v %v", result, err)
+			}
+		})
+	}
+	write()
+	<-underWay
+	for range writers - 1 {
+		write()
+	}
+	for r.LogEndOffset() < writers {
+		runtime.Gosched()
+	}
+	if at := r.HighWatermark(); at != 0 {
+		t.Errorf("readers see up to %d before anything is flushed", at)
+	}
+	close(goOn)
+	wait.Wait()
+	if n := syncs.Load(); n != 2 {
+		t.Errorf("%d syncs for %d writers, want 2", n, writers)
 	}
 }
 
