@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sluice/cmd/sluice/cli/exit"
 	"sluice/cmd/sluice/dump"
 	"sluice/storage/vfs"
 )
@@ -33,7 +34,7 @@ the next start repairs them.`,
 		Example: `  sluice dump --records data/orders-0/00000000000000000000.log
   sluice dump data/*-checkpoint data/orders-0/*index
   sluice dump --verify data`,
-		Args: cobra.MinimumNArgs(1),
+		Args: exit.Args(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, files []string) error {
 			out := cmd.OutOrStdout()
 			if verify {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -11,6 +10,7 @@ import (
 
 	"sluice/broker"
 	"sluice/broker/config"
+	"sluice/cmd/sluice/cli/exit"
 	"sluice/protocol/uuid"
 )
 
@@ -24,10 +24,13 @@ func newFormatCommand() *cobra.Command {
 		Long: `Prepare the log directories that a server.properties names, as Kafka's storage tool does: each gets a
 meta.properties, and the metadata directory the first records of the cluster. Nothing that is there is deleted.`,
 		Example: `  sluice format --config server.properties --cluster-id "$(sluice random-uuid)"`,
-		Args:    cobra.NoArgs,
+		Args:    exit.Args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if file == "" || clusterID == "" {
-				return errors.New("format needs --config FILE and --cluster-id ID; `sluice random-uuid` makes an id")
+			switch {
+			case file == "":
+				return exit.Usagef("format needs --config FILE")
+			case clusterID == "":
+				return exit.Usagef("format needs --cluster-id ID; `sluice random-uuid` makes one")
 			}
 			f, err := os.Open(file)
 			if err != nil {
@@ -41,7 +44,7 @@ meta.properties, and the metadata directory the first records of the cluster. No
 			for _, pair := range set {
 				key, value, ok := strings.Cut(pair, "=")
 				if !ok {
-					return fmt.Errorf("--set %s: want KEY=VALUE", pair)
+					return exit.Usagef("--set %s: want KEY=VALUE", pair)
 				}
 				c.Overrides[key] = value
 			}
@@ -70,7 +73,7 @@ func newRandomUUIDCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "random-uuid",
 		Short: "Print a new id, for a cluster",
-		Args:  cobra.NoArgs,
+		Args:  exit.Args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			id, err := uuid.New(rand.Reader)
 			if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -18,6 +19,7 @@ import (
 
 	"sluice/broker"
 	"sluice/broker/config"
+	"sluice/cmd/sluice/cli/exit"
 )
 
 // stopTimeout bounds how long SIGTERM waits for what is in flight. With what comes after it, it is below the ten seconds after which Docker
@@ -53,10 +55,15 @@ the environment over the file, and the file over the profile.`,
   sluice serve --listen 127.0.0.1:19092 --ephemeral
   sluice serve --set num.partitions=3 --set auto.create.topics.enable=false
   sluice serve --config server.properties`,
-		Args:          cobra.NoArgs,
+		Args:          exit.Args(cobra.NoArgs),
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		RunE:          func(cmd *cobra.Command, _ []string) error { return serve(cmd.Context(), f) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if flag := cmd.Flag("data"); flag.Changed && f.data == "" {
+				return exit.Usagef("--data is empty: name a directory, or leave it out")
+			}
+			return serve(cmd.Context(), f)
+		},
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
@@ -83,8 +90,10 @@ func serve(ctx context.Context, f serveFlags) error {
 	}
 	c.LogLevel = &level
 
+	// A terminal that is closed is a reason to stop, and one that nobody reads any more is none to die of a log line.
+	signal.Ignore(syscall.SIGPIPE)
 	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(signals)
 	starting, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -113,11 +122,21 @@ func serve(ctx context.Context, f serveFlags) error {
 	}
 	stopping, cancelStop := context.WithTimeout(ctx, stopTimeout)
 	defer cancelStop()
-	go func() {
-		<-signals
-		os.Exit(1)
-	}()
+	go leaveAtOnce(signals)
 	return errors.Join(b.Stop(stopping), b.Err())
+}
+
+// sameSignal is how close together signals count as one: a shell or a supervisor may send one to the process and again to its group.
+const sameSignal = 500 * time.Millisecond
+
+// leaveAtOnce ends the program at the second signal.
+func leaveAtOnce(signals <-chan os.Signal) {
+	for first := time.Now(); ; {
+		<-signals
+		if time.Since(first) > sameSignal {
+			os.Exit(1)
+		}
+	}
 }
 
 // brokerConfig turns the command line into what the broker starts from.
@@ -136,12 +155,20 @@ func (f serveFlags) brokerConfig(log *zap.Logger) (broker.Config, error) {
 	for _, pair := range f.set {
 		key, value, ok := strings.Cut(pair, "=")
 		if key = strings.TrimSpace(key); !ok || key == "" {
-			return c, fmt.Errorf("--set %s: want KEY=VALUE", pair)
+			return c, exit.Usagef("--set %s: want KEY=VALUE", pair)
 		}
 		c.Overrides[key] = value
 	}
 	if f.ephemeral && f.data != "" {
-		return c, errors.New("--ephemeral keeps nothing on disk, --data names a directory: give one of them")
+		return c, exit.Usagef("--ephemeral keeps nothing on disk, --data names a directory: give one of them")
+	}
+	for flag, address := range map[string]string{"--listen": f.listen, "--admin": f.admin} {
+		if address == "" || flag == "--admin" && address == "off" {
+			continue
+		}
+		if _, port, err := net.SplitHostPort(address); err != nil || port == "" {
+			return c, exit.Usagef("%s %s: want HOST:PORT", flag, address)
+		}
 	}
 	if f.config != "" {
 		file, err := os.Open(f.config)
@@ -155,15 +182,21 @@ func (f serveFlags) brokerConfig(log *zap.Logger) (broker.Config, error) {
 	}
 	if c.Dev && !f.ephemeral {
 		c.DefaultDataDir = defaultDataDir()
+		if c.DefaultDataDir == "" && f.data == "" {
+			return c, exit.Usagef("no home directory is known, so there is no default for data: give --data DIR, or --ephemeral")
+		}
 	}
 	return c, nil
 }
 
-// defaultDataDir is the folder sluice in the user's data directory, as each system has it.
+// defaultDataDir is the folder sluice in the user's data directory, as each system has it; empty when the user has none.
 func defaultDataDir() string {
+	if dir := os.Getenv("XDG_DATA_HOME"); filepath.IsAbs(dir) && runtime.GOOS != "windows" && runtime.GOOS != "darwin" {
+		return filepath.Join(dir, "sluice")
+	}
 	home, err := os.UserHomeDir()
 	if err != nil {
-		home = "."
+		return ""
 	}
 	switch runtime.GOOS {
 	case "windows":
@@ -174,16 +207,13 @@ func defaultDataDir() string {
 	case "darwin":
 		return filepath.Join(home, "Library", "Application Support", "sluice")
 	}
-	if dir := os.Getenv("XDG_DATA_HOME"); filepath.IsAbs(dir) {
-		return filepath.Join(dir, "sluice")
-	}
 	return filepath.Join(home, ".local", "share", "sluice")
 }
 
 func newLogger(level, format string) (*zap.Logger, zap.AtomicLevel, error) {
 	at, err := zap.ParseAtomicLevel(level)
 	if err != nil {
-		return nil, at, fmt.Errorf("--log-level %s: want debug, info, warn or error", level)
+		return nil, at, exit.Usagef("--log-level %s: want debug, info, warn or error", level)
 	}
 	encoding := zap.NewProductionEncoderConfig()
 	encoding.TimeKey, encoding.EncodeTime = "time", zapcore.ISO8601TimeEncoder
@@ -197,7 +227,7 @@ func newLogger(level, format string) (*zap.Logger, zap.AtomicLevel, error) {
 		encoding.ConsoleSeparator = "  "
 		encoder = zapcore.NewConsoleEncoder(encoding)
 	default:
-		return nil, at, fmt.Errorf("--log-format %s: want console or json", format)
+		return nil, at, exit.Usagef("--log-format %s: want console or json", format)
 	}
 	return zap.New(zapcore.NewCore(encoder, zapcore.Lock(os.Stderr), at)), at, nil
 }
