@@ -115,6 +115,7 @@ func TestStart_Refuses(t *testing.T) {
 			"listeners": "PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:9093", "log.dirs": t.TempDir(),
 		}}, []string{"sluice format"}},
 		{"only a broker", broker.Config{Dev: true, Ephemeral: true, Overrides: map[string]string{"process.roles": "broker", "controller.quorum.voters": "2@localhost:9093", "controller.listener.names": "CONTROLLER"}}, []string{"process.roles"}},
+		{"an authorizer", broker.Config{Dev: true, Ephemeral: true, Properties: map[string]string{"authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer"}}, []string{"authorizer.class.name", "open"}},
 		{"two listen settings", broker.Config{Dev: true, Ephemeral: true, Listen: "127.0.0.1:0", Overrides: map[string]string{"listeners": "PLAINTEXT://:1"}}, []string{"listeners"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -75,6 +75,9 @@ func (c Config) load() (*config.Broker, error) {
 		}
 		sources.Overrides["listeners"] = c.clientListener(sources)
 	}
+	if class := setting(sources, "authorizer.class.name"); class != "" {
+		return nil, fmt.Errorf("authorizer.class.name=%s: there is no authorizer yet, and a broker that was meant to check access must not run open: take the setting out to run without one", class)
+	}
 	loaded, warnings, err := config.Load(sources)
 	for _, w := range warnings {
 		c.Log.Warn("configuration", zap.String("key", w.Key), zap.String("source", w.Source), zap.String("problem", w.Message))
@@ -82,16 +85,19 @@ func (c Config) load() (*config.Broker, error) {
 	return loaded, err
 }
 
+// setting is what the strongest source that has the key says; empty if none has it.
+func setting(sources config.Sources, key string) string {
+	for _, source := range []map[string]string{sources.Overrides, sources.Env, sources.File, sources.Profile} {
+		if value, ok := source[key]; ok {
+			return value
+		}
+	}
+	return ""
+}
+
 // clientListener is the listeners setting that has Listen in place of what the other sources give for clients.
 func (c Config) clientListener(sources config.Sources) string {
-	find := func(key string) string {
-		for _, source := range []map[string]string{sources.Overrides, sources.Env, sources.File, sources.Profile} {
-			if value, ok := source[key]; ok {
-				return value
-			}
-		}
-		return ""
-	}
+	find := func(key string) string { return setting(sources, key) }
 	listeners := []string{"PLAINTEXT://" + c.Listen}
 	for name := range strings.SplitSeq(find("controller.listener.names"), ",") {
 		for listener := range strings.SplitSeq(find("listeners"), ",") {
