@@ -101,6 +101,7 @@ func (r *Replica) Append(b record.Batch, q partition.AppendQuery, origin partlog
 
 // AppendMarker is Append for the end marker of a transaction, of a coordinator with that version of transactions.
 func (r *Replica) AppendMarker(b record.Batch, q partition.AppendQuery, transactionVersion int16, nowMs int64) (partition.AppendResult, error) {
+	r.LastStableOffset() // tells the log what is committed, also when nobody reads it: it need not remember the markers of that
 	appendTo := func(l *partlog.Log, epoch record.LeaderEpoch) (partlog.AppendInfo, error) {
 		return l.AppendMarker(b, epoch, transactionVersion, nowMs)
 	}

@@ -211,6 +211,9 @@ func (t *Table) Apply(u Update) (c Completed, ended bool) {
 		e = newEntry()
 		t.producers[u.id] = e
 	}
+	if len(t.txns.ended) > 0 {
+		t.txns.forget(t.seen.Load())
+	}
 	e.enter(u.epoch)
 	e.lastTimestampMs = u.batch.timestampMs
 	if u.marker {

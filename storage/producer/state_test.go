@@ -245,3 +245,28 @@ func FuzzTable_Load(f *testing.F) {
 		}
 	})
 }
+
+// TestTransactions_Many: a log with many ended transactions is taken in fast, and the markers are forgotten once they are replicated.
+func TestTransactions_Many(t *testing.T) {
+	var table Table
+	const transactions = 200_000
+	for i := range int64(transactions) {
+		u := Update{id: 1, has: true, batch: appended{lastOffset: 2 * i}, txn: true}
+		table.Apply(u)
+		u.batch.lastOffset, u.marker, u.commit = 2*i+1, true, true
+		if _, ended := table.Apply(u); !ended {
+			t.Fatal("no transaction has ended")
+		}
+		table.SetEndOffset(2*i + 2)
+	}
+	for highWatermark, want := range map[int64]int64{0: 0, 5: 4, 6: 6, 1001: 1000} {
+		if got := table.txns.firstUnstable(highWatermark); got != want {
+			t.Errorf("first unstable offset at %d: %d, want %d", highWatermark, got, want)
+		}
+	}
+	table.LastStableOffset(2*transactions - 1)
+	table.Apply(Update{id: 2, has: true, batch: appended{lastOffset: 2 * transactions}})
+	if n := len(table.txns.ended); n != 1 {
+		t.Errorf("%d markers are remembered, 1 is above the high watermark", n)
+	}
+}

@@ -1,6 +1,7 @@
 package producer
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"sync/atomic"
@@ -32,22 +33,35 @@ func (x *transactions) begin(firstOffset int64) {
 	x.publish()
 }
 
-// end takes note of a marker and returns the last stable offset with it, if it counts as replicated. Markers below the high watermark are
-// forgotten.
+// end takes note of a marker and returns the last stable offset with it, if it counts as replicated. Markers below the high watermark are forgotten.
 func (x *transactions) end(firstOffset, lastOffset, highWatermark int64) int64 {
 	if i, found := slices.BinarySearch(x.open, firstOffset); found {
 		x.open = slices.Delete(x.open, i, i+1)
 	}
-	i := 0
-	for i < len(x.ended) && x.ended[i].lastOffset < highWatermark {
-		i++
-	}
-	x.ended = append(slices.Clone(x.ended[i:]), endedTxn{firstOffset, lastOffset})
+	// Readers of what was published see the slice with its old length: adding to it is no change to them.
+	x.ended = append(x.ended[x.replicated(highWatermark):], endedTxn{firstOffset, lastOffset})
 	x.publish()
 	if len(x.open) > 0 {
 		return x.open[0]
 	}
 	return lastOffset + 1
+}
+
+// replicated counts the markers below the high watermark, which are the first ones.
+func (x *transactions) replicated(highWatermark int64) int { return countBelow(x.ended, highWatermark) }
+
+func countBelow(ended []endedTxn, offset int64) int {
+	i, _ := slices.BinarySearchFunc(ended, offset, func(e endedTxn, offset int64) int { return cmp.Compare(e.lastOffset, offset) })
+	return i
+}
+
+// forget gives up the markers below the high watermark once these are many: after a log with many transactions was opened.
+func (x *transactions) forget(highWatermark int64) {
+	const many = 64
+	if n := x.replicated(highWatermark); n > many {
+		x.ended = slices.Clone(x.ended[n:])
+		x.publish()
+	}
 }
 
 func (x *transactions) publish() {
@@ -65,10 +79,8 @@ func (x *transactions) firstUnstable(highWatermark int64) int64 {
 		return math.MaxInt64
 	}
 	first := u.firstOpen
-	for _, e := range u.ended {
-		if e.lastOffset >= highWatermark {
-			first = min(first, e.firstOffset)
-		}
+	for _, e := range u.ended[countBelow(u.ended, highWatermark):] {
+		first = min(first, e.firstOffset)
 	}
 	return first
 }
