@@ -20,8 +20,8 @@ import (
 
 var cleanerArgs = []string{"--set", "log.cleaner.backoff.ms=100", "--set", "log.cleaner.dedupe.buffer.size=10485760", "--set", "log.segment.delete.delay.ms=100"}
 
-// TestV29_CompactedLogIsReadToItsEnd: from its start and from every gap, also while it is being compacted; the newest value of each key stays at its
-// offset; tombstones stay for their time and then go.
+// TestV29_CompactedLogIsReadToItsEnd: with transactions, the last thing being a commit marker; from its start and from every gap, also while
+// it is being compacted; the newest value of each key stays at its offset; tombstones stay for their time and then go.
 func TestV29_CompactedLogIsReadToItsEnd(t *testing.T) {
 	const topic, keys, rounds = "compacted", 100, 300
 	p := sluicetest.Start(t, cleanerArgs...)
@@ -29,17 +29,26 @@ func TestV29_CompactedLogIsReadToItsEnd(t *testing.T) {
 	want := newKeyed(topic)
 	restored := make(chan map[string]string, 1)
 	end := make(chan int64, 1)
-	follower := open(t, p.Address, kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: {0: kgo.NewOffset().AtStart()}}))
+	follower := open(t, p.Address, kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: {0: kgo.NewOffset().AtStart()}}), kgo.KeepControlRecords(),
+		kgo.FetchIsolationLevel(kgo.ReadCommitted()))
 	go func() { restored <- restore(t.Context(), follower, end) }()
+	transactional := open(t, p.Address, kgo.TransactionalID("compacted"), kgo.ProducerBatchCompression(kgo.NoCompression()))
 	for round := range rounds {
-		want.put(t, p.Address, keys, func(key int) []byte {
-			return []byte(fmt.Sprintf("%d in round %d %s", key, round, strings.Repeat("x", 200)))
-		})
+		value := func(key int) []byte {
+			return fmt.Appendf(nil, "%d in round %d %s", key, round, strings.Repeat("x", 200))
+		}
+		if round%10 == 9 {
+			want.transact(t, transactional, keys/3, value, round%20 == 9)
+		} else {
+			want.put(t, p.Address, keys, value)
+		}
 	}
 	want.put(t, p.Address, keys/2, func(int) []byte { return nil })
 	deleted := time.Now()
 	want.put(t, p.Address, 1, func(int) []byte { return nil })
 	want.filler(t, p.Address)
+	want.transact(t, transactional, 3, func(int) []byte { return []byte("last") }, false)
+	want.transact(t, transactional, 3, func(int) []byte { return []byte("last") }, true)
 	end <- endOf(t, p.Address, topic)
 	if got := <-restored; !maps.Equal(got, want.values) {
 		t.Errorf("who followed while it was compacted has %d keys, want %d", len(got), len(want.values))
@@ -142,6 +151,29 @@ func (k *keyed) filler(t *testing.T, address string) {
 	k.produce(t, address, records)
 }
 
+// transact is put in a transaction.
+func (k *keyed) transact(t *testing.T, cl *kgo.Client, keys int, value func(key int) []byte, commit bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := cl.BeginTransaction(); err != nil {
+		t.Fatal(err)
+	}
+	records := make([]*kgo.Record, keys)
+	for i := range records {
+		records[i] = &kgo.Record{Topic: k.topic, Key: []byte(fmt.Sprint("key-", i)), Value: value(i)}
+	}
+	if err := cl.ProduceSync(ctx, records...).FirstErr(); err != nil {
+		t.Fatal(err)
+	}
+	if err := cl.EndTransaction(ctx, kgo.TransactionEndTry(commit)); err != nil {
+		t.Fatal(err)
+	}
+	if commit {
+		k.note(records)
+	}
+}
+
 func (k *keyed) produce(t *testing.T, address string, records []*kgo.Record) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -151,6 +183,11 @@ func (k *keyed) produce(t *testing.T, address string, records []*kgo.Record) {
 	if err := cl.ProduceSync(ctx, records...).FirstErr(); err != nil {
 		t.Fatal(err)
 	}
+	k.note(records)
+}
+
+// note takes in what was written.
+func (k *keyed) note(records []*kgo.Record) {
 	for _, r := range records {
 		if r.Value == nil {
 			delete(k.values, string(r.Key))
@@ -188,7 +225,8 @@ func readKeyed(t *testing.T, address, topic string, from int64) (records []*kgo.
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	end := endOf(t, address, topic)
-	cl := open(t, address, kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: {0: kgo.NewOffset().At(from)}}), kgo.KeepControlRecords())
+	cl := open(t, address, kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: {0: kgo.NewOffset().At(from)}}), kgo.KeepControlRecords(),
+		kgo.FetchIsolationLevel(kgo.ReadCommitted()))
 	defer cl.Close()
 	for position = from; position < end; {
 		fetches := cl.PollFetches(ctx)
@@ -199,7 +237,9 @@ func readKeyed(t *testing.T, address, topic string, from int64) (records []*kgo.
 			if r.Offset < position {
 				t.Fatalf("offset %d comes after %d", r.Offset, position-1)
 			}
-			records = append(records, r)
+			if !r.Attrs.IsControl() {
+				records = append(records, r)
+			}
 			position = r.Offset + 1
 		})
 	}
@@ -221,9 +261,11 @@ func restore(ctx context.Context, cl *kgo.Client, end <-chan int64) map[string]s
 		cancel()
 		fetches.EachRecord(func(r *kgo.Record) {
 			position = r.Offset + 1
-			if r.Value == nil {
+			switch {
+			case r.Attrs.IsControl():
+			case r.Value == nil:
 				delete(state, string(r.Key))
-			} else {
+			default:
 				state[string(r.Key)] = string(r.Value)
 			}
 		})
