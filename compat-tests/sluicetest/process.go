@@ -170,7 +170,7 @@ func (p *Process) Restart() {
 // Signal sends the process a signal.
 func (p *Process) Signal(s os.Signal) {
 	p.t.Helper()
-	if err := p.cmd.Process.Signal(s); err != nil {
+	if err := p.cmd.Process.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		p.t.Fatalf("%v: %v", s, err)
 	}
 }
