@@ -223,7 +223,10 @@ func merged(topics []reflect.Value) []reflect.Value {
 func (n *normaliser) key(e reflect.Value, fields []string, side int) string {
 	var b strings.Builder
 	for _, field := range fields {
-		f := e.FieldByName(field)
+		f := e
+		if field != "" { // the element itself
+			f = e.FieldByName(field)
+		}
 		if f.Kind() == reflect.Pointer && !f.IsNil() {
 			f = f.Elem()
 		}
@@ -266,7 +269,7 @@ func (n *normaliser) foreign(path string, e reflect.Value) bool {
 	if rule := n.rules[path]; rule.leaveOut != nil && rule.leaveOut(e) {
 		return true
 	}
-	for _, field := range []string{"Topic", "Group", "Name"} {
+	for _, field := range []string{"Topic", "Group", "Name", "TransactionalID"} {
 		f := e.FieldByName(field)
 		if !f.IsValid() {
 			continue

@@ -65,7 +65,7 @@ func prepare(t *testing.T, addresses [2]string) {
 		if both[i], err = askVersions(address); err != nil {
 			t.Fatal(err)
 		}
-		if err := errors.Join(waitForGroups(address), waitForProducerIDs(address)); err != nil {
+		if err := errors.Join(waitForGroups(address), waitForProducerIDs(address), waitForTransactions(address)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -229,21 +230,19 @@ func TestFaultsAreFound(t *testing.T) {
 		addresses[i] = p.Address
 	}
 	prepare(t, addresses)
-	t.Cleanup(func() { served.Store(nil) })
 	byName := map[string]Scenario{}
 	for _, s := range scenarios() {
 		byName[s.Name] = s
 	}
-	n := 0
+	var n atomic.Int32
 	run := func(t *testing.T, name string, tamper func(a *answer)) *report {
 		t.Helper()
 		s, ok := byName[name]
 		if !ok {
 			t.Fatalf("no scenario %q", name)
 		}
-		n++
 		report := newReport()
-		r := newRun(t, s.Name, fmt.Sprintf("dffff%02x-%03d-", n/1000, n%1000), addresses, report)
+		r := newRun(t, s.Name, fmt.Sprintf("dffffff-%03d-", n.Add(1)), addresses, report)
 		r.tamper = tamper
 		defer r.close()
 		s.Steps(r)
@@ -264,6 +263,7 @@ func TestFaultsAreFound(t *testing.T) {
 	}
 	for _, f := range faults {
 		t.Run(f.name, func(t *testing.T) {
+			t.Parallel()
 			for _, name := range f.only {
 				var once sync.Mutex
 				made := 0

@@ -65,12 +65,15 @@ func (r *Run) waitForLeaders(s *side, name string, partitions int32) {
 // idOf is the id of a topic made by topic.
 func idOf(s *side, name string) [16]byte { return get[[16]byte](s, name) }
 
+// warmUps is how many names are asked for, so that each of the fifty partitions of a coordinator's topic is among them.
+const warmUps = 600
+
 // waitForGroups waits until each partition of the offsets topic has a coordinator that has loaded.
 func waitForGroups(address string) error {
 	c := &conn{address: address}
 	defer c.close()
 	deadline := time.Now().Add(60 * time.Second)
-	for n := 0; n < 150; {
+	for n := 0; n < warmUps; {
 		group := fmt.Sprintf("d-warm-up-%d", n)
 		find := kmsg.NewPtrFindCoordinatorRequest()
 		find.CoordinatorKey = group
@@ -89,6 +92,36 @@ func waitForGroups(address string) error {
 		}
 		if time.Now().After(deadline) {
 			return fmt.Errorf("%s: no coordinator for %s", address, group)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	return nil
+}
+
+// waitForTransactions waits until each partition of the transactions topic has a coordinator that has loaded.
+func waitForTransactions(address string) error {
+	c := &conn{address: address}
+	defer c.close()
+	deadline := time.Now().Add(60 * time.Second)
+	for n := 0; n < warmUps; {
+		id := fmt.Sprintf("d-warm-up-%d", n)
+		find := kmsg.NewPtrFindCoordinatorRequest()
+		find.CoordinatorKey, find.CoordinatorType = id, 1
+		find.SetVersion(2)
+		c.send(appendFrame(find, 0), find.ResponseKind())
+		found, ok := c.receive(setupLimit).response.(*kmsg.FindCoordinatorResponse)
+		if ok && found.ErrorCode == 0 {
+			end := kmsg.NewPtrEndTxnRequest()
+			end.TransactionalID = id
+			end.SetVersion(3)
+			c.send(appendFrame(end, 0), end.ResponseKind())
+			if resp, ok := c.receive(setupLimit).response.(*kmsg.EndTxnResponse); ok && resp.ErrorCode == 49 {
+				n++
+				continue
+			}
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("%s: no transaction coordinator for %s", address, id)
 		}
 		time.Sleep(20 * time.Millisecond)
 	}

@@ -25,7 +25,7 @@ type rule struct {
 }
 
 // laterInternalTopics are internal topics of coordinators that Sluice does not have yet; Apache Kafka creates them at the first request.
-var laterInternalTopics = map[string]bool{"__transaction_state": true, "__share_group_state": true}
+var laterInternalTopics = map[string]bool{"__share_group_state": true}
 
 var (
 	topicID      = rule{equal: renamed("topic id", [16]byte{})}
@@ -58,6 +58,11 @@ var rules = map[string]rule{
 	"DescribeClusterResponse.ClusterID":                                            clusterID,
 	"FetchResponse.SessionID":                                                      sessionID,
 	"InitProducerIDResponse.ProducerID":                                            producerID,
+	"DescribeTransactionsResponse.TransactionStates[].ProducerID":                  producerID,
+	"DescribeTransactionsResponse.TransactionStates[].StartTimestamp":              instant,
+	"ListTransactionsResponse.TransactionStates[].ProducerID":                      producerID,
+	"TxnOffsetCommitResponse.Topics[].TopicID":                                     topicID,
+	"EndTxnResponse.ProducerID":                                                    producerID,
 	"DescribeProducersResponse.Topics[].Partitions[].ActiveProducers[].ProducerID": producerID,
 	"FetchResponse.Topics[].Partitions[].AbortedTransactions[].ProducerID":         producerID,
 	"JoinGroupResponse.MemberID":                                                   memberID,
@@ -85,6 +90,7 @@ var rules = map[string]rule{
 	"MetadataResponse.Topics":                                         sorted("Topic", "TopicID"),
 	"ProduceResponse.Topics":                                          {sortBy: []string{"Topic", "TopicID"}, merge: true},
 	"ProduceResponse.Topics[].Partitions":                             sorted("Partition"),
+	"ListTransactionsResponse.TransactionStates":                      sorted("TransactionalID"),
 	"ListOffsetsResponse.Topics":                                      sorted("Topic"),
 	"ListOffsetsResponse.Topics[].Partitions":                         sorted("Partition"),
 	"DeleteRecordsResponse.Topics":                                    sorted("Topic"),
@@ -117,6 +123,18 @@ var rules = map[string]rule{
 	"OffsetDeleteResponse.Topics[].Partitions": sorted("Partition"),
 	"DescribeGroupsResponse.Groups":            sorted("Group"),
 	"DeleteGroupsResponse.Groups":              sorted("Group"),
+
+	"DescribeTransactionsResponse.TransactionStates[].Topics":              sorted("Topic"),
+	"DescribeTransactionsResponse.TransactionStates[].Topics[].Partitions": {sortBy: []string{""}},
+	"DescribeTransactionsResponse.TransactionStates":                       sorted("TransactionalID"),
+	"AddPartitionsToTxnResponse.Topics":                                    sorted("Topic"),
+	"AddPartitionsToTxnResponse.Topics[].Partitions":                       sorted("Partition"),
+	"AddPartitionsToTxnResponse.Transactions[].Topics":                     sorted("Topic"),
+	"AddPartitionsToTxnResponse.Transactions[].Topics[].Partitions":        sorted("Partition"),
+	"WriteTxnMarkersResponse.Markers[].Topics":                             sorted("Topic"),
+	"WriteTxnMarkersResponse.Markers[].Topics[].Partitions":                sorted("Partition"),
+	"TxnOffsetCommitResponse.Topics":                                       sorted("Topic", "TopicID"),
+	"TxnOffsetCommitResponse.Topics[].Partitions":                          sorted("Partition"),
 
 	// What Sluice does not serve yet is in pending.md.
 	"ApiVersionsResponse.ApiKeys":           notPendingID,
@@ -190,6 +208,9 @@ type recordBatch struct {
 // logAppendTime is the bit of a batch's attributes that says who stamped it.
 const logAppendTime = 1 << 3
 
+// controlBatch is the bit of a batch's attributes that says that it holds markers.
+const controlBatch = 1 << 5
+
 // sameBatches compares the batches of two fetched partitions one by one. With log append time, the time is the broker's own.
 func sameBatches(c *comparison, path, at string, k, s reflect.Value) {
 	kb, kRest := splitBatches(k.Bytes())
@@ -202,6 +223,12 @@ func sameBatches(c *comparison, path, at string, k, s reflect.Value) {
 		if kb[i].Attributes&sb[i].Attributes&logAppendTime != 0 {
 			sameInstant(c, path+".MaxTimestamp", at, reflect.ValueOf(kb[i].MaxTimestamp), reflect.ValueOf(sb[i].MaxTimestamp))
 			kb[i].MaxTimestamp, sb[i].MaxTimestamp = 0, 0
+		}
+		// Markers have the time at which their coordinator wrote them.
+		if kb[i].Attributes&sb[i].Attributes&controlBatch != 0 {
+			sameInstant(c, path+".FirstTimestamp", at, reflect.ValueOf(kb[i].FirstTimestamp), reflect.ValueOf(sb[i].FirstTimestamp))
+			sameInstant(c, path+".MaxTimestamp", at, reflect.ValueOf(kb[i].MaxTimestamp), reflect.ValueOf(sb[i].MaxTimestamp))
+			kb[i].FirstTimestamp, sb[i].FirstTimestamp, kb[i].MaxTimestamp, sb[i].MaxTimestamp = 0, 0, 0, 0
 		}
 		producerID.equal(c, path+".ProducerID", at, reflect.ValueOf(kb[i].ProducerID), reflect.ValueOf(sb[i].ProducerID))
 		kb[i].ProducerID, sb[i].ProducerID = 0, 0

@@ -17,7 +17,7 @@ var pendingFeatures = map[string]string{
 	"group.version":       "the new group protocol (ConsumerGroupHeartbeat)",
 	"share.version":       "share groups (ShareGroupHeartbeat)",
 	"streams.version":     "streams groups (StreamsGroupHeartbeat)",
-	"transaction.version": "transactions (AddPartitionsToTxn)",
+	"transaction.version": "version 2 of transactions",
 	"kraft.version":       "a controller quorum whose voters can change (AddRaftVoter)",
 }
 
@@ -52,7 +52,7 @@ brokers advertise; do not edit. An API leaves this page by itself when it is in 
 Not possible yet for any API:
 
 - the answer to one who is not allowed to ask: there is no authorizer yet (CreateACLs). Each subject then gets the request of a principal without rights.
-- what the transaction coordinator and the share coordinator answer to FindCoordinator, and InitProducerID with a transactional id.
+- what FindCoordinator answers of the share coordinator.
 `)
 	return b.String()
 }

@@ -8,7 +8,9 @@ import (
 )
 
 // subjects is the list of APIs whose fields are taken to their bounds.
-func subjects() []subject { return slices.Concat(recordSubjects, groupSubjects, adminSubjects) }
+func subjects() []subject {
+	return slices.Concat(recordSubjects, groupSubjects, transactionSubjects, adminSubjects)
+}
 
 // scenarios is THE list: everything that is asked of both brokers at the versions that both serve.
 func scenarios() []Scenario {
@@ -46,5 +48,5 @@ func unasked() []int16 {
 
 // stories are the scenarios of many steps.
 func stories() []Scenario {
-	return slices.Concat(produceStories(), fetchStories(), groupStories(), adminStories())
+	return slices.Concat(produceStories(), fetchStories(), groupStories(), transactionStories(), adminStories())
 }

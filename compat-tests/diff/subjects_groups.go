@@ -52,7 +52,6 @@ var groupSubjects = []subject{
 			return req
 		},
 		skip: map[string]string{
-			"CoordinatorType = 1": "the transaction coordinator: pending.md",
 			"CoordinatorType = 2": "the share coordinator: pending.md",
 		},
 	},

@@ -108,9 +108,6 @@ var recordSubjects = []subject{
 			req.ProducerID, req.ProducerEpoch = -1, -1
 			return req
 		},
-		skip: map[string]string{
-			"TransactionalID": "transactions are not served yet: pending.md",
-		},
 	},
 	{
 		key: kmsg.DescribeProducers,
