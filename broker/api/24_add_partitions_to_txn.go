@@ -68,11 +68,13 @@ func mayJoin(topic string, version int16) bool {
 func (h *Handlers) addOrVerify(c *Context, asked *kmsg.AddPartitionsToTxnRequestTransaction, result *kmsg.AddPartitionsToTxnResponseTransaction, done func()) {
 	result.TransactionalID = asked.TransactionalID
 	result.Topics = make([]kmsg.AddPartitionsToTxnResponseTransactionTopic, len(asked.Topics))
-	partitions := make([]txn.TopicPartitions, len(asked.Topics))
+	partitions := make([]txn.TopicPartitions, 0, len(asked.Topics))
 	image := h.Controller.Image()
 	missing := false // or forbidden
 	for i, t := range asked.Topics {
-		partitions[i] = txn.TopicPartitions{Topic: t.Topic, Partitions: t.Partitions}
+		if len(t.Partitions) > 0 {
+			partitions = append(partitions, txn.TopicPartitions{Topic: t.Topic, Partitions: t.Partitions})
+		}
 		result.Topics[i].Topic = t.Topic
 		result.Topics[i].Partitions = make([]kmsg.AddPartitionsToTxnResponseTransactionTopicPartition, len(t.Partitions))
 		topic, exists := image.Topic(t.Topic)

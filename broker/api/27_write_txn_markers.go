@@ -10,6 +10,9 @@
 package api
 
 import (
+	"slices"
+
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"sluice/broker/coordinator/machine"
@@ -30,7 +33,10 @@ func (h *Handlers) writeTxnMarkers(c *Context, request *kmsg.WriteTxnMarkersRequ
 		}
 	}
 	reply, complete := c.Pending()
-	all := newCountdown(count, func() { complete(response) })
+	all := newCountdown(count, func() {
+		response.Markers = answeredOnce(response.Markers)
+		complete(response)
+	})
 	for i, m := range request.Markers {
 		of := marker{
 			producer:         machine.Producer{ID: m.ProducerID, Epoch: m.ProducerEpoch},
@@ -42,6 +48,11 @@ func (h *Handlers) writeTxnMarkers(c *Context, request *kmsg.WriteTxnMarkersRequ
 			for k, p := range t.Partitions {
 				result := &response.Markers[i].Topics[j].Partitions[k]
 				result.Partition = p
+				if refused := refusedMarker(&m); refused != nil {
+					result.ErrorCode = refused.Code
+					all.done()
+					continue
+				}
 				h.markers.write(of, t.Topic, p, func(err error) {
 					result.ErrorCode = c.code(err)
 					all.done()
@@ -50,4 +61,31 @@ func (h *Handlers) writeTxnMarkers(c *Context, request *kmsg.WriteTxnMarkersRequ
 		}
 	}
 	return reply
+}
+
+// refusedMarker is what is wrong with a marker whatever the partition holds: no producer, no epoch or no version, at which Kafka fails, or an epoch
+// below none, which is behind every other.
+func refusedMarker(m *kmsg.WriteTxnMarkersRequestMarker) *kerr.Error {
+	switch {
+	case m.ProducerID == -1 || m.ProducerEpoch == -1 || m.TransactionVersion == -1:
+		return kerr.UnknownServerError
+	case m.ProducerEpoch < -1:
+		return kerr.InvalidProducerEpoch
+	case m.CoordinatorEpoch < -1:
+		return kerr.TransactionCoordinatorFenced
+	}
+	return nil
+}
+
+// answeredOnce leaves out markers for no partition, and those of a producer that has one before.
+func answeredOnce(markers []kmsg.WriteTxnMarkersResponseMarker) []kmsg.WriteTxnMarkersResponseMarker {
+	told := make(map[int64]bool, len(markers))
+	return slices.DeleteFunc(markers, func(m kmsg.WriteTxnMarkersResponseMarker) bool {
+		hasPartitions := slices.ContainsFunc(m.Topics, func(t kmsg.WriteTxnMarkersResponseMarkerTopic) bool { return len(t.Partitions) > 0 })
+		if !hasPartitions || told[m.ProducerID] {
+			return true
+		}
+		told[m.ProducerID] = true
+		return false
+	})
 }

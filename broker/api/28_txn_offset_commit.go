@@ -32,14 +32,17 @@ const (
 
 func (h *Handlers) txnOffsetCommit(c *Context, request *kmsg.TxnOffsetCommitRequest) Reply {
 	response := request.ResponseKind().(*kmsg.TxnOffsetCommitResponse)
-	response.Topics = make([]kmsg.TxnOffsetCommitResponseTopic, len(request.Topics))
+	response.Topics = make([]kmsg.TxnOffsetCommitResponseTopic, 0, len(request.Topics))
 	known := *request
 	known.Topics = nil
 	var places [][]*kmsg.TxnOffsetCommitResponseTopicPartition // of known.Topics, in response
 	image := h.Controller.Image()
-	for i, t := range request.Topics {
+	for _, t := range request.Topics {
+		if len(t.Partitions) == 0 {
+			continue
+		}
 		results := make([]kmsg.TxnOffsetCommitResponseTopicPartition, len(t.Partitions))
-		response.Topics[i] = kmsg.TxnOffsetCommitResponseTopic{Topic: t.Topic, TopicID: t.TopicID, Partitions: results}
+		response.Topics = append(response.Topics, kmsg.TxnOffsetCommitResponseTopic{Topic: t.Topic, TopicID: t.TopicID, Partitions: results})
 		byID := c.Version >= firstOffsetsTopicID
 		if byID {
 			t.Topic = h.topicName(t.TopicID)
