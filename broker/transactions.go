@@ -45,6 +45,7 @@ func newTransactions(s *settings, replicas *replica.Set, markers *api.MarkerWrit
 		WriteTimeoutMs: func() int64 { return transactionWriteTimeoutMs },
 		LoadBytes:      s.started.TransactionStateLogLoadBufferSize,
 		BaseSequence:   record.NoSequence,
+		Inline:         true,
 		Log:            log,
 	})
 	t.leads = newLeadership(txn.Topic, t.Runtime, s, replicas, log)

@@ -67,7 +67,10 @@ type Options[M Machine] struct {
 	WriteTimeoutMs func() int64 // how long a reply waits for its records to be committed (offsets.commit.timeout.ms)
 	LoadBytes      int          // how much is read at a time when loading (offsets.load.buffer.size)
 	BaseSequence   int32        // in the header of batches: Kafka's coordinators do not agree on it
-	Log            *zap.Logger
+	// Inline runs an operation on an idle partition in the goroutine that submits it, which must not mind an append: a hop less where each
+	// request of a client waits for the one before.
+	Inline bool
+	Log    *zap.Logger
 }
 
 // Bounds of the runtime.

@@ -153,8 +153,12 @@ func (s *shard[M]) post(e event[M]) bool {
 	start := !box.running
 	box.running = true
 	box.Unlock()
-	if start {
-		go s.run()
+	switch {
+	case !start:
+	case s.rt.options.Inline && (e.kind == opEvent || e.kind == endEvent || e.kind == parkEvent):
+		s.run(inlineTurns)
+	default:
+		go s.run(noLimit)
 	}
 	return true
 }
@@ -167,15 +171,25 @@ func (s *shard[M]) wake() {
 	box.running, box.woken = true, true
 	box.Unlock()
 	if start {
-		go s.run()
+		go s.run(noLimit)
 	}
 }
 
-// run handles what is queued until nothing is.
-func (s *shard[M]) run() {
+// How often a goroutine takes what is queued.
+const (
+	noLimit     = -1
+	inlineTurns = 4 // as many as the end of a transaction takes: decision, markers, completion, and a look that nothing is left
+)
+
+// run handles what is queued until nothing is, or leaves the rest to another goroutine after so many turns.
+func (s *shard[M]) run(turns int) {
 	box := &s.mailbox
 	var spare []event[M]
-	for {
+	for ; ; turns-- {
+		if turns == 0 {
+			go s.run(noLimit)
+			return
+		}
 		box.Lock()
 		if len(box.queue) == 0 && !box.woken {
 			box.running = false
