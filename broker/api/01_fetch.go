@@ -275,7 +275,7 @@ func (f *fetchCall) readPart(part *fetchPart, limit int64) {
 	if err == nil && f.isolation == partition.ReadCommitted && part.result.Diverging == nil {
 		part.committed = true
 		if part.slice.Bytes > 0 {
-			part.aborted, err = part.replica.AbortedTransactions(p.FetchOffset, part.result.LastStableOffset)
+			part.aborted, err = abortedIn(part, p.FetchOffset)
 		}
 	}
 	if err != nil {
@@ -284,6 +284,20 @@ func (f *fetchCall) readPart(part *fetchPart, limit int64) {
 	}
 	f.failed = f.failed || part.result.Diverging != nil
 	f.bytes += part.slice.Bytes
+}
+
+// abortedIn lists the aborted transactions that touch the batches of a part. The end of these is looked up only where there is something to
+// leave out: most logs have no aborted transaction at all.
+func abortedIn(part *fetchPart, fetchOffset int64) ([]partlog.AbortedTransaction, error) {
+	all, err := part.replica.AbortedTransactions(fetchOffset, part.result.LastStableOffset)
+	if err != nil || len(all) == 0 {
+		return all, err
+	}
+	end, err := part.slice.UpperBound()
+	if err != nil || end >= part.result.LastStableOffset {
+		return all, err
+	}
+	return part.replica.AbortedTransactions(fetchOffset, end)
 }
 
 // fail puts an error in the place of what was read of a partition.

@@ -119,7 +119,9 @@ func (s *Set) flushDue() {
 
 // expireProducers forgets the sequences of idle producers.
 func (s *Set) expireProducers() {
+	expirationMs := s.options.Broker().ProducerIDExpirationMs
 	for _, r := range s.usable() {
+		r.log().SetProducerIDExpiration(expirationMs)
 		r.log().ExpireProducers(s.options.NowMs())
 	}
 }

@@ -21,15 +21,16 @@ import (
 
 // world is a broker's set of replicas over a disk in memory, and the metadata that it follows.
 type world struct {
-	t       *testing.T
-	fs      vfs.FS
-	dirs    []string
-	machine *metadata.Machine
-	set     *Set
-	nowMs   int64
-	configs map[string]*TopicConfig
-	changed changeCounts
-	failed  []string
+	t            *testing.T
+	fs           vfs.FS
+	dirs         []string
+	machine      *metadata.Machine
+	set          *Set
+	nowMs        int64
+	expirationMs int64 // producer.id.expiration.ms
+	configs      map[string]*TopicConfig
+	changed      changeCounts
+	failed       []string
 
 	opening struct {
 		sync.Mutex
@@ -61,7 +62,7 @@ func newWorld(t *testing.T, fs vfs.FS, dirs ...string) *world {
 		dirs = []string{"/d1"}
 	}
 	w := &world{
-		t: t, fs: fs, dirs: dirs, nowMs: 1_000_000, configs: map[string]*TopicConfig{},
+		t: t, fs: fs, dirs: dirs, nowMs: 1_000_000, expirationMs: 86_400_000, configs: map[string]*TopicConfig{},
 		machine: metadata.NewMachine(metadata.Settings{ClusterID: "cluster", NodeID: self}),
 	}
 	for _, id := range []int32{1, 2, 3} {
@@ -87,7 +88,7 @@ func (w *world) start() {
 		NodeID: self, FS: w.fs, Dirs: opened, Log: zap.NewNop(),
 		NowMs: func() int64 { return w.nowMs },
 		Broker: func() *BrokerConfig {
-			return &BrokerConfig{RecoveryThreads: 2, ReplicaLagTimeMaxMs: 30_000, ProducerIDExpirationMs: 86_400_000}
+			return &BrokerConfig{RecoveryThreads: 2, ReplicaLagTimeMaxMs: 30_000, ProducerIDExpirationMs: w.expirationMs}
 		},
 		Topic:   w.config,
 		Changed: w.changed.count,
