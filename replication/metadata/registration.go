@@ -18,7 +18,7 @@ func RegisterBroker(req *kmsg.BrokerRegistrationRequest) Op {
 		record, rejected := m.checkRegistration(req, nowMs)
 		if rejected != nil {
 			resp.ErrorCode, resp.BrokerEpoch = rejected.Code, -1
-			return Result{Response: resp}, nil
+			return Result{Response: resp}, nil //nolint:nilerr // the rejection is in the response
 		}
 		var records []logrecord.ClusterRecord
 		before, known := m.next.brokers.get(BrokerID(req.BrokerID))

@@ -13,7 +13,7 @@ const ClusterMetadataTopic = "__cluster_metadata"
 
 // ValidateTopicName returns what is wrong with a topic name, in Kafka's words, or nil.
 func ValidateTopicName(name string) *Error {
-	reason := ""
+	var reason string
 	switch {
 	case name == "":
 		reason = "the empty string is not allowed"

@@ -203,7 +203,7 @@ func (l *Log) OffsetForTimestamp(timestampMs, upTo int64) (TimestampOffset, bool
 func (l *Log) OffsetOfMaxTimestamp(upTo int64) (TimestampOffset, bool, error) {
 	return l.findByTime(upTo, func(segments []*segment.Segment) (segment.Found, bool, error) {
 		var newest *segment.Segment
-		largest := int64(record.NoTimestamp)
+		largest := record.NoTimestamp
 		for _, s := range segments {
 			t, err := s.MaxTimestamp()
 			if err != nil {

@@ -192,7 +192,7 @@ func TestCrashClone_SeedDecides(t *testing.T) {
 		return names
 	}
 	for seed := range uint64(20) {
-		if show(seed) != show(seed) {
+		if first, second := show(seed), show(seed); first != second {
 			t.Fatalf("seed %d gave two clones", seed)
 		}
 	}

@@ -100,7 +100,7 @@ func fields(v reflect.Value) string {
 		if !f.IsExported() {
 			continue
 		}
-		text := ""
+		var text string
 		switch {
 		case f.Name == "UnknownTags":
 			if field.IsZero() {
