@@ -193,6 +193,7 @@ func (s *Set) openReplica(j job) (*Replica, error) {
 		found = j.dir.found(tp)
 	} else if s.full(j.dir) {
 		s.unopened.Store(true)
+		s.tellFull(j.dir, syscall.ENOSPC)
 		return nil, &partition.StorageFull{Dir: j.dir.Path(), Err: syscall.ENOSPC}
 	}
 	log, err := s.openLog(j.dir, j.topic.name, j.topic.id, j.index, config, found)

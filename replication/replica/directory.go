@@ -22,6 +22,8 @@ type directory struct {
 	planned int                                 // replicas in it, for choosing the emptiest; Apply's alone
 	present map[logdir.TopicPartition]uuid.UUID // when opened; zero where the folder does not say which topic it is of
 	offline atomic.Pointer[partition.StorageOffline]
+	// toldFullMs is when the log last said that the directory is full, in ms since 1970; 0 for never.
+	toldFullMs atomic.Int64
 
 	// What the checkpoint files hold, so that an idle broker does not write them over and over; the background jobs' alone.
 	written map[string]offsets
@@ -126,4 +128,18 @@ func (d *directory) checkpoint(name string, next offsets, write func(offsets) er
 	}
 	d.written[name] = next
 	return nil
+}
+
+// tellFullEveryMs is how often the log says that a directory is full, while writes to it fail.
+const tellFullEveryMs = 30_000
+
+// tellFull logs that a directory has no space left. Every failed write comes by here; one line in a while is enough.
+func (s *Set) tellFull(d *directory, err error) {
+	nowMs := s.options.NowMs()
+	last := d.toldFullMs.Load()
+	if last != 0 && nowMs-last < tellFullEveryMs || !d.toldFullMs.CompareAndSwap(last, nowMs) {
+		return
+	}
+	s.options.Log.Error("a log directory is full: produce requests to it fail until there is space, what is there can be read",
+		zap.String("dir", d.Path()), zap.Error(err))
 }

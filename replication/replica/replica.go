@@ -264,6 +264,7 @@ func (r *Replica) check(err error) error {
 		return err
 	}
 	if outOfSpace(fault) {
+		r.set.tellFull(r.dir, fault)
 		return &partition.StorageFull{Dir: r.dir.Path(), Err: fault}
 	}
 	r.set.fail(r.dir, fault)

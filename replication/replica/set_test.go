@@ -12,6 +12,9 @@ import (
 	"syscall"
 	"testing"
 
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
 	"sluice/protocol/logrecord"
 	"sluice/protocol/record"
 	"sluice/protocol/uuid"
@@ -364,6 +367,8 @@ func TestFullDisk(t *testing.T) {
 	for _, short := range []bool{false, true} {
 		fs := errorfs.Wrap(vfs.NewMem(), nil)
 		w := newWorld(t, fs)
+		core, logged := observer.New(zap.ErrorLevel)
+		w.set.options.Log = zap.New(core)
 		w.apply(topicRecords("t", topicID(1), 1)...)
 		r := w.get("t", 0)
 		w.append(r, "a", "b")
@@ -379,6 +384,9 @@ func TestFullDisk(t *testing.T) {
 			if got := w.read(r, 0); !slices.Equal(got, []string{"a", "b"}) {
 				t.Errorf("read %v while the disk is full", got)
 			}
+		}
+		if got := logged.FilterMessageSnippet("is full").Len(); got != 1 {
+			t.Errorf("the log says %d times in a few seconds that the disk is full, want once", got)
 		}
 		fs.SetInject(nil)
 		w.nowMs += 2 * reopenIntervalMs
