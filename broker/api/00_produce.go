@@ -285,7 +285,7 @@ func (p *produceCall) validate(name string, settings *config.Topic, records []by
 		switch {
 		case acks != -1 && acks != 0 && acks != 1:
 			return nil, kerr.InvalidRequiredAcks
-		case isInternal(name) && p.context.ClientID != adminClient:
+		case isInternalTopic(name) && p.context.ClientID != adminClient:
 			return nil, kerr.InvalidTopicException
 		}
 	}
@@ -322,10 +322,6 @@ func isOneBatch(records []byte) bool {
 	}
 	_, _, err = record.Split(rest)
 	return err != nil
-}
-
-func isInternal(topic string) bool {
-	return topic == "__consumer_offsets" || topic == "__transaction_state" || topic == "__share_group_state"
 }
 
 // rulesOf are the topic's settings that a client's batch is held against.

@@ -92,7 +92,7 @@ func (h *Handlers) deleteRecordsOf(d *deletion, topic string, q *kmsg.DeleteReco
 	if err != nil {
 		return err
 	}
-	if isInternal(topic) {
+	if isInternalTopic(topic) {
 		return kerr.InvalidTopicException
 	}
 	low, wanted, err := replica.DeleteRecords(q.Offset)

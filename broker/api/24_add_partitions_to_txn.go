@@ -61,7 +61,7 @@ func (h *Handlers) addPartitionsToTxn(c *Context, request *kmsg.AddPartitionsToT
 // mayJoin says whether partitions of a topic can be part of a transaction: clients add those of groups with AddOffsetsToTxn, and nobody the
 // logs of other coordinators.
 func mayJoin(topic string, version int16) bool {
-	return !isInternal(topic) || topic == group.Topic && version >= firstAddManyTransactions
+	return !isInternalTopic(topic) || topic == group.Topic && version >= firstAddManyTransactions
 }
 
 // addOrVerify serves one transaction of the request.

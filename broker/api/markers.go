@@ -145,7 +145,7 @@ func (w *MarkerWriter) write(m marker, topic string, index int32, done func(erro
 		})
 		return
 	}
-	if isInternal(topic) {
+	if isInternalTopic(topic) {
 		done(kerr.TopicAuthorizationFailed) // a coordinator's log is written by its coordinator only
 		return
 	}

@@ -31,7 +31,7 @@ func (p *produceCall) transactional() Reply {
 		case producerOf(w.batch) != producer:
 			w.err = kerr.InvalidProducerIDMapping
 			continue
-		case isInternal(w.topic):
+		case isInternalTopic(w.topic):
 			w.err = kerr.InvalidTopicException
 			continue
 		}
